@@ -1,0 +1,35 @@
+"""Stage collect: the random episodes that every variant of a task and seed starts from."""
+
+from __future__ import annotations
+
+from ccwm.files import published, write_csv, write_json
+from ccwm.progress import counter
+from ccwm.stage import open_stage, parse_item
+from ccwm.training.collecting import collect_random, summarise
+
+
+def main() -> None:
+    """Play random episodes and store them."""
+    item = parse_item("collect", variants=False)
+    with open_stage(item) as stage:
+        settings = stage.settings
+        parts = {"train": settings.collect.episodes, "heldout": settings.collect.heldout}
+        with published(item.data) as folder, counter("random episodes", sum(parts.values())) as advance:
+            rows = collect_random(
+                item.task,
+                folder,
+                parts=parts,
+                env=settings.env,
+                render=settings.render,
+                seed=item.seed,
+                advance=advance,
+            )
+        metrics = summarise(rows)
+        with published(item.results) as folder:
+            write_json(folder / "metrics.json", metrics)
+            write_csv(folder / "returns.csv", (row.row() for row in rows))
+        stage.run.log_metrics(metrics, env_steps=int(metrics["env_steps"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Stage report: one page from the result files of all other stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ccwm.report.page import build_report
+from ccwm.stage import Item, open_stage
+
+
+def main() -> None:
+    """Read results, write the page."""
+    with open_stage(Item("report"), renders=False) as stage:
+        study, report = stage.settings.study, stage.settings.report
+        page = build_report(
+            Path("results"),
+            Path("report"),
+            tasks=study.tasks,
+            variants=study.variants,
+            seeds=study.seeds,
+            title=report.title,
+            colours=report.colours,
+        )
+        stage.run.log_artifact(page.parent)
+
+
+if __name__ == "__main__":
+    main()

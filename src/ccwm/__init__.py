@@ -1,0 +1,1 @@
+"""ccwm: world models that learn from retracing."""

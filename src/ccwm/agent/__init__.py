@@ -1,0 +1,1 @@
+"""The world model, the behaviour and the recurrent policy."""

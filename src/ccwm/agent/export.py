@@ -1,0 +1,97 @@
+"""A trained agent as files: safetensors and JSON, nothing executable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from ccwm.agent.behaviour import Behaviour
+from ccwm.agent.recurrent import RecurrentPolicy
+from ccwm.agent.retracing import Retracing
+from ccwm.agent.world_model import WorldModel
+from ccwm.config import Behaviour as BehaviourSettings
+from ccwm.config import Env, Model, Render, Retrace, Section, Truncation
+
+FORMAT = 1
+
+
+class AgentCard(Section):
+    """What must be known of an agent to rebuild it and to put it into its world."""
+
+    format: int = FORMAT
+    task: str
+    variant: str
+    seed: int
+    actions: int
+    env_steps: int
+    updates: int
+    env: Env
+    render: Render
+    model: Model
+    retrace: Retrace
+    truncation: Truncation
+    behaviour: BehaviourSettings
+
+
+class Agent(nn.Module):
+    """A trained agent: its parts, its card, and greedy acting by ``reset`` and ``act``."""
+
+    def __init__(self, card: AgentCard) -> None:
+        super().__init__()
+        self.card = card
+        self.world_model = WorldModel(card.model, size=card.env.size, actions=card.actions)
+        feature = self.world_model.rssm.feature
+        self.behaviour = Behaviour(card.behaviour, feature=feature, actions=card.actions)
+        self.retracing = (
+            Retracing(
+                card.retrace, card.truncation, feature=feature, actions=card.actions, discount=card.behaviour.discount
+            )
+            if card.retrace.weight > 0
+            else None
+        )
+        self.policy = RecurrentPolicy(self.world_model, self.behaviour.actor)
+        self.rows = 0
+
+    def reset(self, batch: int = 1) -> None:
+        """Begin an episode in each of ``batch`` environments."""
+        self.policy.reset([0] * batch)
+        self.rows = batch
+
+    def act(self, image: np.ndarray) -> np.ndarray:
+        """The greedy action: uint8 [B, size, size, 3] → float32 [B, A] in [−1, 1]."""
+        size = self.card.env.size
+        wanted = (self.rows, size, size, 3)
+        if self.rows == 0:
+            raise ValueError("call reset(batch) before the first act(image) of an episode")
+        if image.dtype != np.uint8 or image.shape != wanted:
+            raise ValueError(f"this agent sees uint8 images of shape {wanted}, got {image.dtype} {image.shape}")
+        return self.policy.act(image)
+
+
+def save_agent(directory: Path, learner: nn.Module, card: AgentCard) -> None:
+    """Write ``agent.safetensors`` and ``agent.json`` into an existing directory."""
+    weights = {name: value.detach().cpu().contiguous() for name, value in learner.state_dict().items()}
+    save_file(weights, directory / "agent.safetensors")
+    (directory / "agent.json").write_text(json.dumps(card.model_dump(), indent=2) + "\n")
+
+
+def load_agent(directory: str | Path) -> Agent:
+    """Read an exported agent; nothing in it is executed."""
+    folder = Path(directory)
+    for name in ("agent.json", "agent.safetensors"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} holds no exported agent: {name} is missing")
+    try:
+        card = AgentCard.model_validate_json((folder / "agent.json").read_text())
+    except ValidationError as error:
+        raise ValueError(f"{folder / 'agent.json'} is not an agent of this version of ccwm: {error}") from error
+    if card.format != FORMAT:
+        raise ValueError(f"{folder} has agent format {card.format}, this version of ccwm reads {FORMAT}")
+    agent = Agent(card)
+    agent.load_state_dict(load_file(folder / "agent.safetensors"))
+    return agent.eval()

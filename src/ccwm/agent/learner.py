@@ -1,0 +1,123 @@
+"""The whole agent as one module, and the losses of one update in the order of the paper's Algorithm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from ccwm.agent.behaviour import Behaviour
+from ccwm.agent.noise import Noise, draw_noise
+from ccwm.agent.retracing import Retracing
+from ccwm.agent.world_model import WorldModel
+from ccwm.config import Behaviour as BehaviourSettings
+from ccwm.config import Model, Retrace, Truncation
+from ccwm.structs import Batch
+
+
+class Losses(NamedTuple):
+    """One scalar for each optimiser, and every term under its own name."""
+
+    parts: dict[str, Tensor]  # "model", "actor", "critic", and "reverse" where ρ learns on its own
+    terms: dict[str, Tensor]
+
+
+class Learner(nn.Module):
+    """World model, behaviour and, where the weight of retracing is above 0, the retracing."""
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        retrace: Retrace,
+        truncation: Truncation,
+        behaviour: BehaviourSettings,
+        size: int,
+        actions: int,
+    ) -> None:
+        super().__init__()
+        self.actions = actions
+        self.world_model = WorldModel(model, size=size, actions=actions)
+        feature = self.world_model.rssm.feature
+        self.behaviour = Behaviour(behaviour, feature=feature, actions=actions)
+        # Built last, so that Dreamer and CCWM of one seed start from the same weights everywhere else.
+        self.retracing = (
+            Retracing(retrace, truncation, feature=feature, actions=actions, discount=behaviour.discount)
+            if retrace.weight > 0
+            else None
+        )
+
+    def parts(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters of each optimiser."""
+        groups = {
+            "model": list(self.world_model.parameters()),
+            "actor": list(self.behaviour.actor.parameters()),
+            "critic": list(self.behaviour.critic.parameters()),
+        }
+        if self.retracing is not None:
+            own = self.retracing.settings.reverse_action == "separate"
+            groups.setdefault("reverse" if own else "model", []).extend(self.retracing.parameters())
+        return groups
+
+    def noise(self, seed: int, update: int, batch: Batch) -> Noise:
+        """All randomness of this update."""
+        retrace = self.retracing.settings if self.retracing is not None else None
+        behaviour = self.behaviour.settings
+        return draw_noise(
+            seed,
+            update,
+            like=batch.reward,
+            length=batch.reward.shape[0],
+            batch=batch.reward.shape[1],
+            stoch=self.world_model.rssm.stoch,
+            actions=self.actions,
+            starts=behaviour.starts,
+            horizon=behaviour.horizon,
+            retrace_horizon=retrace.horizon if retrace else 0,
+            retrace_samples=retrace.samples if retrace else 0,
+        )
+
+    def forward(self, batch: Batch, noise: Noise, env_steps: int) -> Losses:
+        """Observe, retrace, dream: the losses of every part."""
+        model, behaviour = self.world_model, self.behaviour
+        terms: dict[str, Tensor] = {}
+        parts: dict[str, Tensor] = {}
+
+        # Forward: predict and correct (Eq. 2–4)
+        observed = model.observe(batch, noise.posterior)
+        forward = model.losses(batch, observed)
+        terms |= named("model", forward)
+        parts["model"] = sum_of(value for name, value in forward.items() if name != "nats")
+
+        # Backward: retrace, where the value says that it can be done (Eq. 5–8)
+        if self.retracing is not None:
+            kept = self.retracing.kept(batch, observed.posterior, model, behaviour.actor, behaviour.critic, env_steps)
+            retrace = self.retracing.loss(batch, observed, kept, model, behaviour.actor, noise.retraced)
+            terms |= named("retrace", retrace)
+            parts["model"] = parts["model"] + retrace["loss"]
+            if self.retracing.settings.reverse_action == "separate":
+                parts["reverse"] = retrace["loss"]
+
+        # Behaviour: dream from what was observed
+        start = (
+            observed.posterior.flatten().map(lambda part: part[noise.start]).detach()
+        )  # dreaming must not train the model
+        dream = behaviour.dream(start, model, dynamics=noise.dream, action=noise.action)
+        for part, values in behaviour.losses(dream, model).items():
+            terms |= named(part, values)
+            parts[part] = values["loss"]
+        return Losses(parts, {name: value.detach() for name, value in terms.items()})
+
+
+def named(part: str, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Prefix each name with the part that it belongs to."""
+    return {f"{part}/{name}": value for name, value in values.items()}
+
+
+def sum_of(values: Iterator[Tensor]) -> Tensor:
+    """The sum of at least one scalar tensor."""
+    total = next(values)
+    for value in values:
+        total = total + value
+    return total

@@ -1,0 +1,139 @@
+"""The ``ccwm`` command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+
+from ccwm.envs.gl import NoGL, probe
+from ccwm.envs.tasks import UnknownTask, check_task, needs_gl
+from ccwm.params import STAGES, BadParams, json_schema, load_settings, resolve
+from ccwm.presets import PRESETS, apply_preset, preset_names, summary
+
+PARAMS = Path("params.yaml")
+SCHEMA = Path("docs/params.schema.json")
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="World models that learn from retracing.")
+params = typer.Typer(no_args_is_help=True, help="Look at the settings in params.yaml.")
+tracking = typer.Typer(no_args_is_help=True, help="Look after the MLflow store.")
+app.add_typer(params, name="params")
+app.add_typer(tracking, name="tracking")
+console = Console()
+
+
+@params.command("show")
+def show(
+    variant: Annotated[str, typer.Option(help="Apply this variant's overrides.")] = "",
+) -> None:
+    """Print the settings, a variant's overrides applied."""
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    settings = load_settings(PARAMS)
+    if variant:
+        settings = resolve(settings, variant)
+    text = StringIO()
+    yaml = YAML()
+    yaml.default_flow_style = None
+    yaml.dump(settings.model_dump(mode="json", exclude={"study", "variants"} if variant else None), text)
+    console.print(
+        Syntax(text.getvalue(), "yaml", background_color="default") if console.is_terminal else text.getvalue()
+    )
+
+
+@params.command("check")
+def check() -> None:
+    """Check params.yaml whole: every key, every variant, every task."""
+    settings = load_settings(PARAMS)
+    for task in settings.study.tasks:
+        check_task(task)
+    runs = len(settings.study.tasks) * len(settings.study.variants) * len(settings.study.seeds)
+    console.print(f"{PARAMS} is fine: {runs} agents to train")
+
+
+@params.command("schema")
+def schema(
+    write: Annotated[bool, typer.Option("--write", help=f"Write it to {SCHEMA}.")] = False,
+) -> None:
+    """Print the JSON schema of params.yaml, which editors use to complete and check it."""
+    if write:
+        SCHEMA.write_text(json_schema())
+    else:
+        typer.echo(json_schema(), nl=False)
+
+
+@app.command()
+def preset(
+    name: Annotated[str, typer.Argument(help="Write this preset to params.yaml; without a name, list all.")] = "",
+) -> None:
+    """List the presets, or write one to params.yaml."""
+    if name:
+        apply_preset(name, PARAMS)
+        console.print(f"{PARAMS} is now the preset {name!r}; `dvc repro` runs it")
+        return
+    table = Table("preset", "what it is for", box=None)
+    for each in preset_names():
+        table.add_row(f"[bold]{each}", summary(PRESETS / f"{each}.yaml"))
+    console.print(table)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    stage: Annotated[str, typer.Argument(help=f"One of {', '.join(STAGES)}.")],
+) -> None:
+    """Run one stage by hand: `ccwm run train --task walker_walk --variant ccwm --seed 0`."""
+    if stage not in STAGES:
+        raise BadParams(f"unknown stage {stage!r}. Known: {', '.join(STAGES)}.")
+    script = Path("pipeline") / f"{stage.replace('-', '_')}.py"
+    raise typer.Exit(subprocess.run([sys.executable, str(script), *context.args], check=False).returncode)
+
+
+@app.command()
+def gl() -> None:
+    """Check that pixels can be rendered, if a task of params.yaml needs it."""
+    tasks = [task for task in load_settings(PARAMS).study.tasks if needs_gl(task)]
+    if tasks:
+        probe()
+        console.print(f"rendering works (MUJOCO_GL={os.environ.get('MUJOCO_GL')})")
+    else:
+        console.print("no task of params.yaml needs OpenGL")
+
+
+@app.command()
+def ui(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 5000) -> None:
+    """Open the MLflow UI on 127.0.0.1, where every run can be compared."""
+    from ccwm.tracking import ensure_store, tracking_uri
+
+    ensure_store()
+    console.print(f"MLflow UI at http://127.0.0.1:{port}; Ctrl-C ends it")
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port)]
+    raise typer.Exit(subprocess.run([*command, "--backend-store-uri", tracking_uri()], check=False).returncode)
+
+
+@tracking.command("sync")
+def sync() -> None:
+    """Send what could not be sent while the tracking store was away."""
+    from ccwm.stage import WORK
+    from ccwm.tracking import sync as send
+
+    report = send(WORK / "spool")
+    console.print(report)
+
+
+def main() -> None:
+    """Run the command; what a person can mend is told in a sentence, not in a traceback."""
+    try:
+        app()
+    except (BadParams, UnknownTask, NoGL) as error:
+        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,313 @@
+"""Every setting: frozen, strict pydantic sections, each field with its bounds and a sentence.
+
+Maths never sees these classes; it takes values. How ``params.yaml`` becomes them is in ``params.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=80)]
+"""A task, variant or experiment name: it becomes part of paths, so it cannot hold a slash or start with a dot."""
+
+PositiveInt = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+LearningRate = Annotated[float, Field(gt=0, le=1)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+Component = Literal["R", "M", "F", "S", "L"]
+
+
+class Section(BaseModel):
+    """A frozen group of settings that refuses unknown keys, wrong types, inf and NaN."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class Study(Section):
+    """What is compared: every stage runs once for each task × variant × seed."""
+
+    tasks: list[Name] = Field(min_length=1)
+    """Worlds by name: `walker_walk`, `maze_two_rooms`, `gym:Pendulum-v1`, `my_module:MyEnv`."""
+    variants: list[Name] = Field(min_length=1)
+    """Which entries of `variants` are trained."""
+    seeds: list[Annotated[int, Field(ge=0, lt=2**31)]] = Field(min_length=1)
+    """Seeds of every random stream; variants of one seed share their first data."""
+
+
+class Env(Section):
+    """How a world is seen and stepped."""
+
+    size: Literal[32, 64] = 64
+    """Height and width of the image in pixels."""
+    action_repeat: int = Field(2, ge=1, le=16)
+    """Simulator frames for each action of the agent."""
+    time_limit: int = Field(1000, ge=10, le=1_000_000)
+    """Environment steps (simulator frames) after which an episode is cut off, which is no termination."""
+
+
+class Render(Section):
+    """How MuJoCo draws pixels."""
+
+    quality: Literal["fast", "full"] = "full"
+    """`full` is dm_control's own picture; `fast` leaves out shadows, reflections and multisampling."""
+
+
+class Collect(Section):
+    """The random episodes that every variant starts from."""
+
+    episodes: int = Field(5, ge=1, le=100_000)
+    """Random episodes that open the replay memory."""
+    heldout: int = Field(5, ge=1, le=1000)
+    """Random episodes kept aside for open-loop prediction; they are never trained on."""
+
+
+class Replay(Section):
+    """How training windows are drawn from the episodes."""
+
+    sampling: Literal["steps", "episodes"] = "episodes"
+    """`episodes` draws an episode, then a start (Dreamer's way); `steps` draws uniformly over all stored windows."""
+    capacity: int = Field(2_000_000, ge=1000)
+    """Environment steps kept; the oldest episodes beyond it are no longer drawn."""
+
+
+class Model(Section):
+    """The world model: encoder, RSSM, decoder and heads."""
+
+    depth: int = Field(32, ge=1, le=256)
+    """Channels of the first convolution; each later layer doubles them."""
+    deter: int = Field(256, ge=1, le=8192)
+    """Units of the GRU, the deterministic part of a state."""
+    stoch: int = Field(32, ge=1, le=1024)
+    """Dimensions of the Gaussian part of a state."""
+    hidden: int = Field(256, ge=1, le=8192)
+    """Units of the dense layers inside the RSSM."""
+    min_std: float = Field(0.1, gt=0, le=10)
+    """Added to softplus, so that no latent Gaussian collapses."""
+    reward_layers: int = Field(2, ge=1, le=8)
+    """Hidden layers of the reward head."""
+    reward_units: int = Field(512, ge=1, le=8192)
+    """Units of each hidden layer of the reward and continue heads."""
+    free_nats: float = Field(3.0, ge=0)
+    """The averaged KL costs nothing below this many nats."""
+    kl_scale: float = Field(1.0, ge=0)
+    """β, the weight of the KL term."""
+    image_scale: float = Field(1.0, gt=0)
+    """Weight of the image term; 1 is a unit-variance Gaussian on pixels in [-0.5, 0.5]."""
+    reward_scale: float = Field(1.0, gt=0)
+    """Weight of the reward term."""
+    continues: bool = False
+    """Whether a head predicts termination; only for worlds whose episodes terminate."""
+
+
+class Retrace(Section):
+    """Learning via retracing: from each state back to the one before it."""
+
+    weight: float = Field(1.0, ge=0)
+    """λ, the scale of the cycle term; 0 is exactly the Dreamer baseline, and nothing of retracing is computed."""
+    loss: Literal["bisimulation", "l2", "reconstruction"] = "bisimulation"
+    """How the retraced state is compared with the original one."""
+    horizon: int = Field(1, ge=1, le=50)
+    """K, how many steps a chain walks back."""
+    samples: int = Field(1, ge=1, le=64)
+    """Draws of each retraced state that the loss is averaged over."""
+    reverse_action: Literal["joint", "separate"] = "joint"
+    """Whether ρ learns with the world model, or on its own optimiser with the world model held still."""
+    reverse_units: int = Field(256, ge=1, le=8192)
+    """Units of each of the two hidden layers of ρ."""
+    detach: Literal["none", "original"] = "none"
+    """`original` holds the original state still, so that only the retraced one moves."""
+
+
+class Truncation(Section):
+    """Which states leave the retrace loss because their transitions look irreversible."""
+
+    mode: Literal["none", "adaptive", "scheduled"] = "none"
+    """`adaptive` follows changes of the value, `scheduled` drops the end of every episode."""
+    threshold: float = Field(0.10, gt=0)
+    """η, the relative change of the windowed value that counts as sudden."""
+    window: int = Field(10, ge=1, le=1000)
+    """S, how many values are averaged."""
+    lookback: int | None = Field(None, ge=0, le=1000)
+    """τ, how many states before a change leave the loss; null means S."""
+    start: int = Field(0, ge=0)
+    """ξ, environment steps before the critic is trusted to truncate."""
+    rule: Literal["prose", "algorithm1"] = "prose"
+    """`prose` is the paper's Section 3.3; `algorithm1` its line 9 read to the letter."""
+    signal: Literal["value", "q"] = "value"
+    """`value` is V of each state; `q` is the predicted reward plus γV one model step ahead."""
+    final_share: Fraction = 0.3
+    """p, the final share of every episode that `scheduled` drops at the start."""
+    final_share_steps: int = Field(100_000, ge=1)
+    """Environment steps over which p falls linearly to 0."""
+
+
+class Behaviour(Section):
+    """Actor and critic, learned in imagination."""
+
+    horizon: int = Field(15, ge=2, le=200)
+    """H, imagined steps from every start."""
+    starts: int | None = Field(None, ge=1)
+    """Posteriors of a batch from which to imagine, drawn at random; null means all."""
+    discount: float = Field(0.99, gt=0, lt=1)
+    """γ."""
+    trace: Fraction = 0.95
+    """λ of the λ-return and of GAE."""
+    gradient: Literal["dynamics", "reinforce"] = "dynamics"
+    """`dynamics` back-propagates through the model; `reinforce` is a policy gradient with GAE."""
+    entropy: float = Field(0.0, ge=0)
+    """Weight of the actor's entropy bonus."""
+    actor_layers: int = Field(4, ge=1, le=8)
+    """Hidden layers of the actor."""
+    critic_layers: int = Field(3, ge=1, le=8)
+    """Hidden layers of the critic."""
+    units: int = Field(512, ge=1, le=8192)
+    """Units of each hidden layer of actor and critic."""
+    init_std: float = Field(5.0, gt=0, le=20)
+    """Spread of an untrained actor before the tanh."""
+    min_std: float = Field(1e-4, gt=0, le=1)
+    """Least spread of the actor before the tanh."""
+    exploration: float = Field(0.3, ge=0, le=2)
+    """Standard deviation of the noise added to actions while training, before they are clipped."""
+
+
+class Optimiser(Section):
+    """Adam for each part."""
+
+    model: LearningRate = 6e-4
+    """Learning rate of the world model."""
+    critic: LearningRate = 8e-5
+    """Learning rate of the critic."""
+    actor: LearningRate = 8e-5
+    """Learning rate of the actor."""
+    epsilon: float = Field(1e-7, gt=0, le=1)
+    """Adam's ε."""
+    clip: float = Field(100.0, gt=0)
+    """Gradient norm at which each part's gradient is clipped."""
+
+
+class Train(Section):
+    """The budget, and how acting and learning alternate."""
+
+    env_steps: int = Field(1_000_000, ge=1)
+    """Environment steps (simulator frames) to train for, the random episodes included."""
+    updates: int = Field(100, ge=1)
+    """Updates of a cycle; the first cycle learns from the random episodes alone."""
+    update_every: int = Field(1000, ge=1)
+    """Environment steps of a cycle: whole episodes are played until they are reached, then `updates` follow."""
+    batch: int = Field(64, ge=1, le=4096)
+    """Windows in a batch."""
+    length: int = Field(50, ge=3, le=1000)
+    """Steps of a window."""
+    evaluate_every: int = Field(10_000, ge=1)
+    """Environment steps between greedy evaluations on the learning curve."""
+    evaluate_episodes: int = Field(1, ge=1, le=1000)
+    """Episodes of each of these evaluations."""
+    log_every: int = Field(50, ge=1)
+    """Updates over which logged losses are averaged."""
+
+
+class Trainer(Section):
+    """Where training runs; every value is passed to Lightning's Trainer."""
+
+    accelerator: Literal["auto", "cpu", "gpu", "tpu", "mps"] = "auto"
+    """The kind of device."""
+    devices: int | Literal["auto"] = 1
+    """How many devices."""
+    precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = "32-true"
+    """Number format of the update; mixed is slower than 32 on a CPU."""
+    strategy: Literal["auto", "ddp"] = "auto"
+    """How several devices share the work."""
+    threads: int = Field(2, ge=1, le=1024)
+    """CPU threads; pinned, because sums differ in their last bits between thread counts."""
+
+
+class Evaluate(Section):
+    """Greedy returns of the trained agent."""
+
+    episodes: int = Field(10, ge=1, le=10_000)
+    """Greedy episodes; their seeds are the same for every variant."""
+
+
+class Rollout(Section):
+    """Open-loop prediction on the held-out episodes."""
+
+    context: int = Field(5, ge=1, le=1000)
+    """Frames that the model sees first."""
+    horizon: int = Field(45, ge=1, le=1000)
+    """Steps that it then predicts from actions alone."""
+    shown: int = Field(1, ge=1, le=16)
+    """Episodes that are drawn as strips and videos; all held-out ones are measured."""
+
+
+class Transfer(Section):
+    """Zero-shot transfer: the trained agent in changed worlds."""
+
+    rows: list[list[Component]] = Field(min_length=1)
+    """Combinations of changes: R reward, M mass, F friction, S stiffness, L layout of a maze."""
+    draws: int = Field(3, ge=1, le=1000)
+    """Changed worlds drawn for each row, one episode in each; the same for every variant."""
+    units: Literal["factor", "absolute"] = "factor"
+    """Whether mass, friction and stiffness multiply the world's own values or replace them."""
+    reward: list[PositiveFloat] = Field([2.0], min_length=1)
+    """Factors of the reward; returns are reported in the original scale."""
+    mass: list[PositiveFloat] = Field([0.5, 1.5], min_length=1)
+    """Total masses (kg, or factors)."""
+    friction: list[tuple[PositiveFloat, PositiveFloat, PositiveFloat]] = Field([(1.5, 4.0, 3.0)], min_length=1)
+    """Sliding, torsional and rolling friction (or factors)."""
+    stiffness: list[PositiveFloat] = Field([0.5, 1.5], min_length=1)
+    """Joint stiffness (of the model's default joint, or factors of every joint's)."""
+    layouts: list[Name] = Field(["two_rooms"], min_length=1)
+    """Maze layouts to be moved to."""
+
+    @model_validator(mode="after")
+    def _rows_name_changes(self) -> Transfer:
+        for row in self.rows:
+            if not row or len(set(row)) != len(row):
+                raise ValueError(f"each row names one or more different changes, got {row}")
+        return self
+
+
+class Report(Section):
+    """How results are shown."""
+
+    title: str = Field("Learning via retracing", min_length=1, max_length=200)
+    """Heading of the page."""
+    colours: dict[Name, Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]] = {}
+    """Colour of a variant, as #rrggbb; others follow a colour-blind safe order."""
+
+
+class Tracking(Section):
+    """Where MLflow keeps runs; MLFLOW_TRACKING_URI moves the store."""
+
+    experiment: Name = "ccwm"
+    """MLflow experiment that all runs belong to."""
+    timeout: float = Field(10.0, gt=0, le=600)
+    """Seconds that a stage waits at its end for a store that does not answer; the rest stays on disk."""
+
+
+class Settings(Section):
+    """All of ``params.yaml``."""
+
+    study: Study
+    variants: dict[Name, dict[str, JsonValue]] = Field(min_length=1)
+    """Named overrides: `dreamer: {retrace.weight: 0}`."""
+    env: Env
+    render: Render
+    collect: Collect
+    replay: Replay
+    model: Model
+    retrace: Retrace
+    truncation: Truncation
+    behaviour: Behaviour
+    optimiser: Optimiser
+    train: Train
+    trainer: Trainer
+    evaluate: Evaluate
+    rollout: Rollout
+    transfer: Transfer
+    report: Report
+    tracking: Tracking

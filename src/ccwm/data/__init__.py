@@ -1,0 +1,1 @@
+"""Episodes on disk, and windows drawn from them."""

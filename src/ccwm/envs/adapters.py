@@ -1,0 +1,77 @@
+"""Anybody's gymnasium environment with continuous actions: ``gym:<id>`` or ``<module>:<Class>``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, flatten
+
+from ccwm.envs.change import Change
+from ccwm.envs.resize import area_resize
+from ccwm.envs.tasks import UnknownTask
+from ccwm.envs.world import ActionRange, Image, Outcome, Vector
+
+
+class GymWorld:
+    """A gymnasium environment, seen through its own ``rgb_array`` picture.
+
+    Its info may tell ``irreversible`` and ``success``, which are passed on.
+    """
+
+    def __init__(self, task: str, *, size: int, change: Change) -> None:
+        change.refuse_all_but(world=task)
+        self._task = task
+        self._size = size
+        self._env = _build(task)
+        space = self._env.action_space
+        if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
+            raise ValueError(
+                f"{task} has the action space {space}; only continuous actions (a float Box) can be learned"
+            )
+        self._space = space
+        self._range = ActionRange(space.low.ravel(), space.high.ravel())
+        self.action_size = int(np.prod(space.shape))
+        self._observation: Any = None
+
+    def reset(self, seed: int | None) -> None:
+        """Start an episode, from the seed or from where the environment's random stream stands."""
+        self._observation, _ = self._env.reset(seed=seed)
+
+    def advance(self, action: Vector) -> Outcome:
+        """Play one step of the environment with an action [A] in [-1, 1]."""
+        scaled = self._range.scale(action).reshape(self._space.shape).astype(self._space.dtype)
+        self._observation, reward, terminated, truncated, info = self._env.step(scaled)
+        success = bool(info["success"]) if "success" in info else None
+        irreversible = bool(info.get("irreversible", False))
+        return Outcome(float(reward), bool(terminated), bool(truncated), irreversible, success)
+
+    def draw(self) -> Image:
+        """The environment's own picture, averaged to [size, size, 3]."""
+        picture = self._env.render()
+        if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:
+            raise ValueError(f"{self._task}: render() must give an image [h, w, 3] with render_mode='rgb_array'")
+        return area_resize(picture, self._size)
+
+    def state(self) -> Vector:
+        """The environment's own observation, flattened."""
+        return np.asarray(flatten(self._env.observation_space, self._observation), np.float32).ravel()
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+
+def _build(task: str) -> gymnasium.Env[Any, Any]:
+    module, _, name = task.partition(":")
+    if module == "gym":
+        return gymnasium.make(name, render_mode="rgb_array", disable_env_checker=True)
+    found: Any = getattr(importlib.import_module(module), name, None)
+    if not (inspect.isclass(found) and issubclass(found, gymnasium.Env)):
+        raise UnknownTask(task, f"{module} has no gymnasium.Env class {name!r}")
+    accepted = inspect.signature(found).parameters.values()
+    takes_mode = any(p.name == "render_mode" or p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted)
+    return found(**({"render_mode": "rgb_array"} if takes_mode else {}))

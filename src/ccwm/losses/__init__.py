@@ -1,0 +1,1 @@
+"""Loss terms as pure functions of distributions and targets."""

@@ -1,0 +1,22 @@
+"""What the actor and the critic minimise along imagined rollouts [H, N]."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ccwm.ops.gaussian import unit_nll
+
+
+def dynamics_actor_loss(target: Tensor, weight: Tensor) -> Tensor:
+    """−mean(w_t G_t): the actor climbs the return through the model.   [H − 1, N] each → scalar."""
+    return -(weight * target).mean()
+
+
+def reinforce_actor_loss(log_prob: Tensor, advantage: Tensor, weight: Tensor) -> Tensor:
+    """−mean(w_t A_t log π(a_t|s_t)), with the advantage held still.   [H − 1, N] each → scalar."""
+    return -(weight * advantage.detach() * log_prob).mean()
+
+
+def critic_loss(value: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """−mean(w_t log N(G_t; v_t, 1)) without its constant, with the return held still.   [H − 1, N] → scalar."""
+    return (weight * unit_nll(value, target.detach())).mean()

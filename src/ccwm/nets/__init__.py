@@ -1,0 +1,1 @@
+"""Neural networks, and nothing but nn.Modules."""

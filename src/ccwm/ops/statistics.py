@@ -1,0 +1,30 @@
+"""Summaries of a handful of returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+DRAWS = 10_000
+
+
+class Interval(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+def interquartile_mean(values: np.ndarray) -> float:
+    """Mean of the middle half, as rliable defines it: a quarter of the values is cut from each end.   [N] → scalar."""
+    ordered = np.sort(values)
+    cut = len(ordered) // 4
+    return float(ordered[cut : len(ordered) - cut].mean())
+
+
+def bootstrap_mean(values: np.ndarray, *, seed: int) -> Interval:
+    """Percentile bootstrap of the mean.   [N] → interval."""
+    draws = np.random.default_rng(seed).choice(values, (DRAWS, len(values))).mean(1)
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return Interval(float(low), float(high))

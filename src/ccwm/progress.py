@@ -1,0 +1,24 @@
+"""A counter for work that takes longer than a few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+@contextmanager
+def counter(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show ``total`` pieces of work; what it yields is called after each piece. Elsewhere than on a terminal, one line."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.print(f"{label}: {total}", highlight=False, soft_wrap=True)
+        yield lambda: None
+        return
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+               TextColumn("left"), TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,16 @@
+"""Seeds by name: a random stream is a function of what it is for, never of what was drawn before it."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+def named_seed(*parts: str | int) -> int:
+    """A seed of 63 bits that is a function of its name alone, the same on every machine."""
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def episode_seed(*parts: str | int) -> int:
+    """A seed that environments accept: 31 bits of ``named_seed``."""
+    return named_seed(*parts) % 2**31

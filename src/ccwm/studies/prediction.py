@@ -1,0 +1,100 @@
+"""Open-loop prediction: a few frames of context, then actions alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ccwm.agent.export import Agent
+from ccwm.ops.statistics import bootstrap_mean
+from ccwm.seeds import named_seed
+from ccwm.structs import Episode, LatentState, stack
+
+
+class Prediction(NamedTuple):
+    """True and predicted frames of N windows; the first ``context`` predicted ones are reconstructions."""
+
+    truth: np.ndarray  # [N, T, size, size, 3] uint8
+    predicted: np.ndarray  # [N, T, size, size, 3] uint8
+    error: np.ndarray  # [N, horizon], mean squared error of pixels in [0, 1]
+    baseline: np.ndarray  # [N, horizon], the error of repeating the last context frame
+
+
+@torch.no_grad()
+def predict_open_loop(agent: Agent, episodes: list[Episode], *, context: int, horizon: int, seed: int) -> Prediction:
+    """Predict a window of each episode; where it starts is a function of the seed, the same for every variant."""
+    length = context + horizon
+    short = min(len(episode.reward) for episode in episodes)
+    if short < length:
+        raise ValueError(
+            f"rollout.context + rollout.horizon is {length}, but a held-out episode has only {short} steps: "
+            f"lower rollout.horizon or raise env.time_limit"
+        )
+    windows = []
+    for index, episode in enumerate(episodes):
+        start = named_seed("window", seed, index) % (len(episode.reward) - length + 1)
+        windows.append((episode.image[start : start + length], episode.action[start : start + length]))
+    truth = np.stack([image for image, _ in windows])
+    weight = agent.world_model.rssm.prior_out.weight
+    action = torch.from_numpy(np.stack([action for _, action in windows], 1)).to(weight)
+    decoded = agent.world_model.decoder(
+        _roll(agent, torch.from_numpy(truth).to(weight.device), action, context).feature
+    )
+    pixels = ((decoded.movedim(-3, -1).transpose(0, 1) + 0.5).clamp(0, 1) * 255).round()
+    predicted = pixels.to(torch.uint8).cpu().numpy()
+    last = np.repeat(truth[:, context - 1 : context], horizon, axis=1)
+    return Prediction(
+        truth,
+        predicted,
+        error=_error(predicted[:, context:], truth[:, context:]),
+        baseline=_error(last, truth[:, context:]),
+    )
+
+
+def _roll(agent: Agent, image: Tensor, action: Tensor, context: int) -> LatentState:
+    """Posterior means over the context, prior means after it.   [N, T, size, size, 3], [T, N, A] → [T, N, ·]."""
+    model = agent.world_model
+    embed = model.embed(model.centre(image.movedim(-1, -3)[:, :context]))  # [N, context, hidden]
+    state = model.rssm.initial(embed[:, 0])
+    still = torch.zeros_like(state.stoch)
+    states = []
+    for t in range(len(action)):
+        if t < context:
+            led = action[t] if t else torch.zeros_like(action[t])  # what led to the window's first frame is unseen
+            state = model.rssm.correct(state, led, embed[:, t], still)
+        else:
+            state = model.rssm.predict(state, action[t], still)
+        states.append(state)
+    return stack(states)
+
+
+def _error(frames: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Mean squared error of pixels in [0, 1].   [N, T, size, size, 3] each → [N, T]."""
+    squared: np.ndarray = ((frames.astype(np.float64) - truth) / 255) ** 2
+    return np.asarray(squared.mean((2, 3, 4)))
+
+
+def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+    """How many steps each prediction stays better than repeating the last frame.   [N, T] each → int [N]."""
+    worse = error >= baseline
+    return np.asarray(np.where(worse.any(1), worse.argmax(1), worse.shape[1]))
+
+
+def summarise(prediction: Prediction, *, context: int) -> dict[str, float]:
+    """The study's metrics; the interval is a 95 % bootstrap interval of the mean over episodes."""
+    steps = useful_steps(prediction.error, prediction.baseline)
+    interval = bootstrap_mean(steps.astype(np.float64), seed=0)
+    return {
+        "episodes": len(steps),
+        "context": context,
+        "horizon": prediction.error.shape[1],
+        "useful_steps_median": float(np.median(steps)),
+        "useful_steps_mean": float(steps.mean()),
+        "useful_steps_low": interval.low,
+        "useful_steps_high": interval.high,
+        "error_mean": float(prediction.error.mean()),
+        "baseline_error_mean": float(prediction.baseline.mean()),
+    }

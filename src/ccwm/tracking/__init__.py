@@ -1,0 +1,16 @@
+"""MLflow tracking: the only importer of mlflow.
+
+``run`` is what stages use; everything it records goes to a spool on disk (``spool``), and a background thread
+(``outbox``) brings it to the store (``store``, ``sending``, ``models``). ``sync`` sends what stayed behind.
+"""
+
+import os
+
+# mlflow reads this one while it is imported; a training run has no business calling home.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+from ccwm.tracking.run import Run, RunInfo, stage_run
+from ccwm.tracking.store import ensure_store, tracking_uri
+from ccwm.tracking.sync import Kept, SyncReport, sync
+
+__all__ = ["Kept", "Run", "RunInfo", "SyncReport", "ensure_store", "stage_run", "sync", "tracking_uri"]

@@ -1,0 +1,93 @@
+"""Where MLflow keeps runs: the address of the store, its first creation, and a client with bounded waits."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+
+SQLITE = "sqlite:///"
+
+CLIENT_ENVIRONMENT = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    # The outbox tries again by itself; a retry inside MLflow could create a run twice without our seeing it.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+"""MLflow's own settings, read at each call; a value that the user has set wins."""
+
+
+def project_root(start: Path) -> Path:
+    """The directory at or above ``start`` that holds dvc.yaml, or its outer project within `dvc exp run --temp`."""
+    here = start.resolve()
+    for root in (here, *here.parents):
+        if (root / "dvc.yaml").is_file():
+            return _outer_project(root)
+    raise FileNotFoundError(f"no dvc.yaml in {here} or above: run inside the project, or set MLFLOW_TRACKING_URI")
+
+
+def _outer_project(root: Path) -> Path:
+    """DVC deletes <project>/.dvc/tmp/exps/… after the experiment, so a store must not live there."""
+    for parent in root.parents:
+        if parent.parts[-3:] == (".dvc", "tmp", "exps"):
+            return parent.parents[2]
+    return root
+
+
+def tracking_uri() -> str:
+    """The store's absolute address: MLFLOW_TRACKING_URI, else mlflow.db at the project's root."""
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if not uri:
+        return f"{SQLITE}{project_root(Path.cwd()) / 'mlflow.db'}"
+    if urlsplit(uri).scheme in ("", "file"):
+        raise ValueError(f"MLFLOW_TRACKING_URI={uri} is a file store, which MLflow refuses: use sqlite:///PATH or http")
+    if uri.startswith(SQLITE) and not Path(uri.removeprefix(SQLITE)).is_absolute():
+        return f"{SQLITE}{project_root(Path.cwd()) / uri.removeprefix(SQLITE)}"
+    return uri
+
+
+def ensure_store() -> None:
+    """Create the sqlite database once, however many processes start at the same time; nothing to do for a server."""
+    uri = tracking_uri()
+    if not uri.startswith(SQLITE):
+        return
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # every migration of a new database is a line of INFO
+    database = Path(uri.removeprefix(SQLITE))
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{database}.lock"):
+        MlflowClient(uri, uri).search_experiments(max_results=1)
+
+
+def connect() -> MlflowClient:
+    """A client of the store, which exists from now on; calls end within MLFLOW_HTTP_REQUEST_TIMEOUT seconds."""
+    for key, value in CLIENT_ENVIRONMENT.items():
+        os.environ.setdefault(key, value)
+    ensure_store()
+    uri = tracking_uri()
+    return MlflowClient(uri, uri)
+
+
+def experiment_id(client: MlflowClient, name: str) -> str:
+    """The id of the experiment, which is made on first use; with sqlite its files go to mlartifacts beside it."""
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        uri = tracking_uri()
+        files = Path(uri.removeprefix(SQLITE)).with_name("mlartifacts").as_uri() if uri.startswith(SQLITE) else None
+        try:
+            return str(client.create_experiment(name, artifact_location=files))
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+            found = client.get_experiment_by_name(name)  # another process was faster
+    if found is None or found.lifecycle_stage != "active":
+        raise RuntimeError(
+            f"experiment {name} was deleted in MLflow: restore it, or name another in tracking.experiment"
+        )
+    return str(found.experiment_id)

@@ -1,0 +1,1 @@
+"""The Lightning module, the loop that mixes acting and learning, checkpoints."""

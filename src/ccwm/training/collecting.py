@@ -1,0 +1,83 @@
+"""The random episodes that a study begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ccwm.agent.policy import RandomPolicy
+from ccwm.config import Env, Render
+from ccwm.data.store import EpisodeStore
+from ccwm.envs.factory import make_env
+from ccwm.seeds import episode_seed
+from ccwm.training.acting import play
+
+
+class RandomReturn(NamedTuple):
+    """One episode of the random policy."""
+
+    part: str
+    episode: int
+    seed: int
+    total: float
+    length: int
+    frames: int
+
+    def row(self) -> dict[str, object]:
+        """As a line of ``returns.csv``."""
+        return {
+            "part": self.part,
+            "episode": self.episode,
+            "seed": self.seed,
+            "return": self.total,
+            "length": self.length,
+        }
+
+
+def collect_random(
+    task: str,
+    folder: Path,
+    *,
+    parts: dict[str, int],
+    env: Env,
+    render: Render,
+    seed: int,
+    advance: Callable[[], None],
+) -> list[RandomReturn]:
+    """Fill a store in ``folder`` for each part with its number of episodes; ``advance`` is called after each."""
+    world = make_env(
+        task, size=env.size, action_repeat=env.action_repeat, time_limit=env.time_limit, quality=render.quality
+    )
+    try:
+        actions = world.action_space.shape
+        assert actions is not None
+        rows = []
+        for part, episodes in parts.items():
+            store = EpisodeStore(folder / part)
+            for index in range(episodes):
+                chosen = episode_seed("collect", seed, part, index)
+                (played,) = play([world], RandomPolicy(actions[0]), [chosen])
+                store.append(played.episode)
+                length = len(played.episode.reward) - 1
+                rows.append(RandomReturn(part, index, chosen, played.total, length, played.frames))
+                advance()
+        return rows
+    finally:
+        world.close()
+
+
+def summarise(rows: list[RandomReturn]) -> dict[str, float]:
+    """The collection's metrics; returns are those of all episodes, env_steps those that training begins with."""
+    totals = np.array([row.total for row in rows])
+    training = [row for row in rows if row.part == "train"]
+    return {
+        "episodes": len(training),
+        "heldout": len(rows) - len(training),
+        "steps": sum(row.length for row in training),
+        "env_steps": sum(row.frames for row in training),
+        "return_mean": float(totals.mean()),
+        "return_sd": float(totals.std(ddof=1)) if len(totals) > 1 else 0.0,
+    }

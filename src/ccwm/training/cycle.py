@@ -1,0 +1,132 @@
+"""How acting and learning alternate: one Lightning epoch is one cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import lightning as L
+from torch.utils.data import DataLoader, Dataset
+
+from ccwm.agent.recurrent import RecurrentPolicy
+from ccwm.config import Train
+from ccwm.data.sampling import WindowSampler
+from ccwm.data.store import EpisodeStore
+from ccwm.seeds import episode_seed
+from ccwm.structs import Batch
+from ccwm.training.acting import World, play
+from ccwm.training.checkpoints import Checkpoints
+from ccwm.training.history import History
+from ccwm.training.module import CCWM, Counters
+from ccwm.training.signals import Interrupted, StopRequest
+
+
+class CycleBatches(Dataset[Batch]):
+    """The batches that are left of the current cycle; each is a function of (seed, update, episodes so far)."""
+
+    def __init__(self, sampler: WindowSampler, counters: Counters, per_cycle: int) -> None:
+        self.sampler, self.counters = sampler, counters
+        self.first = counters.updates
+        self.left = (counters.cycle + 1) * per_cycle - counters.updates
+
+    def __len__(self) -> int:
+        """Updates that this cycle still owes."""
+        return self.left
+
+    def __getitem__(self, index: int) -> Batch:
+        """The batch of the cycle's next updates, counted from where it was entered."""
+        return self.sampler.draw(self.first + index, episodes=self.counters.episodes)
+
+
+class Cycles(L.Callback):
+    """Before a cycle's updates: evaluate where it is due, then act until the cycle's steps are there.
+
+    All state lives in the module's counters, the history and the store, each whole between two updates; so a run can
+    stop at any update and go on exactly there.
+    """
+
+    def __init__(
+        self,
+        settings: Train,
+        *,
+        envs: Sequence[World],
+        store: EpisodeStore,
+        first_env_steps: int,
+        history: History,
+        checkpoints: Checkpoints,
+        stop: StopRequest,
+        exploration: float,
+        seed: int,
+    ) -> None:
+        self.settings, self.envs, self.store, self.history = settings, envs, store, history
+        self.checkpoints, self.stop, self.exploration, self.seed = checkpoints, stop, exploration, seed
+        self.first_env_steps = first_env_steps
+
+    @property
+    def total(self) -> int:
+        """How many cycles spend the budget of environment steps."""
+        owed = max(self.settings.env_steps - self.first_env_steps, 0)
+        return 1 + -(-owed // self.settings.update_every)
+
+    def loader(self, module: CCWM, sampler: WindowSampler) -> DataLoader[Batch]:
+        """The current cycle's batches for Lightning."""
+        return DataLoader(CycleBatches(sampler, module.counters, self.settings.updates), batch_size=None)
+
+    def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Evaluate if due, then act."""
+        assert isinstance(pl_module, CCWM)
+        try:
+            self.evaluate(pl_module)
+            self._act(pl_module)
+        except Interrupted:
+            self.save(pl_module)
+            raise
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: object) -> None:
+        """Report losses, and end here if a signal asked for it."""
+        assert isinstance(pl_module, CCWM)
+        counters = pl_module.counters
+        if counters.updates % self.settings.log_every == 0:
+            self.history.add_losses(counters.env_steps, counters.updates, pl_module.averages())
+        if counters.updates == (counters.cycle + 1) * self.settings.updates:
+            counters.cycle += 1
+            self.save(pl_module)
+        elif self.stop.signum is not None:
+            self.save(pl_module)
+        self.stop.check()
+
+    def evaluate(self, module: CCWM, *, final: bool = False) -> None:
+        """A point of the learning curve, where the environment steps have crossed the next multiple."""
+        counters, every = module.counters, self.settings.evaluate_every
+        last = self.history.curve[-1]["env_steps"] if self.history.curve else -1
+        if last == counters.env_steps or not (final or last < 0 or counters.env_steps // every > last // every):
+            return
+        policy = RecurrentPolicy(module.learner.world_model, module.learner.behaviour.actor)
+        returns: list[float] = []
+        successes: list[bool] = []
+        for first in range(0, self.settings.evaluate_episodes, len(self.envs)):
+            wanted = range(first, min(first + len(self.envs), self.settings.evaluate_episodes))
+            seeds = [episode_seed("curve", self.seed, index) for index in wanted]
+            for played in play(self.envs[: len(seeds)], policy, seeds, between=self.stop.check):
+                returns.append(played.total)
+                if played.success is not None:
+                    successes.append(played.success)
+        self.history.add_evaluation(counters.env_steps, counters.updates, returns, successes)
+
+    def save(self, module: CCWM) -> None:
+        """Write a checkpoint of this very update."""
+        self.checkpoints.save(module.counters.updates, {"module": module.snapshot(), "history": self.history.state()})
+
+    def _act(self, module: CCWM) -> None:
+        """Play whole episodes until this cycle's environment steps are reached; the first cycle plays none."""
+        counters = module.counters
+        goal = self.first_env_steps + counters.cycle * self.settings.update_every
+        policy = RecurrentPolicy(
+            module.learner.world_model, module.learner.behaviour.actor, exploration=self.exploration
+        )
+        while counters.env_steps < min(goal, self.settings.env_steps):
+            seed = episode_seed("episode", self.seed, counters.episodes)
+            (played,) = play(self.envs[:1], policy, [seed], between=self.stop.check)
+            self.store.append(played.episode)
+            counters.episodes += 1
+            counters.env_steps += played.frames
+            self.history.add_episode(counters.env_steps, played.total, len(played.episode.reward) - 1)

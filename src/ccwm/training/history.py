@@ -1,0 +1,55 @@
+"""What a training run reports: the learning curve and the averaged losses, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, float]
+Log = Callable[[Mapping[str, float], int], None]
+"""Takes metrics by name and the environment steps that they belong to."""
+
+
+@dataclass
+class History:
+    """Rows in the order in which they were measured; ``log`` hears of each as it comes."""
+
+    log: Log = lambda metrics, env_steps: None
+    curve: list[Row] = field(default_factory=list)
+    losses: list[Row] = field(default_factory=list)
+    episodes: list[Row] = field(default_factory=list)
+
+    def add_evaluation(self, env_steps: int, updates: int, returns: list[float], successes: list[bool]) -> None:
+        """A point of the learning curve."""
+        row: Row = {
+            "env_steps": env_steps,
+            "updates": updates,
+            "return_mean": float(np.mean(returns)),
+            "return_sd": float(np.std(returns)),
+            "episodes": len(returns),
+        }
+        if successes:
+            row["success_rate"] = float(np.mean(successes))
+        self.curve.append(row)
+        self.log({f"evaluation/{name}": row[name] for name in row if name not in ("env_steps", "episodes")}, env_steps)
+
+    def add_losses(self, env_steps: int, updates: int, means: dict[str, float]) -> None:
+        """Terms averaged over the updates since the last row."""
+        self.losses.append({"env_steps": env_steps, "updates": updates, **means})
+        self.log({**means, "updates": updates}, env_steps)
+
+    def add_episode(self, env_steps: int, total: float, length: int) -> None:
+        """An episode that the exploring agent played."""
+        self.episodes.append({"env_steps": env_steps, "return": total, "length": length})
+        self.log({"episode/return": total, "episode/length": length}, env_steps)
+
+    def state(self) -> dict[str, Any]:
+        """Plain values for a checkpoint."""
+        return {"curve": self.curve, "losses": self.losses, "episodes": self.episodes}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint's rows."""
+        self.curve, self.losses, self.episodes = (list(state[name]) for name in ("curve", "losses", "episodes"))

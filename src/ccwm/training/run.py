@@ -1,0 +1,197 @@
+"""Training one agent from its first data to its last update, in a work directory that can be left and entered again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import lightning as L
+import torch
+from filelock import FileLock, Timeout
+
+from ccwm.agent.learner import Learner
+from ccwm.config import Behaviour, Env, Model, Optimiser, Render, Replay, Retrace, Train, Trainer, Truncation
+from ccwm.data.sampling import WindowSampler
+from ccwm.data.store import EpisodeStore
+from ccwm.envs.factory import make_env
+from ccwm.seeds import named_seed
+from ccwm.training.checkpoints import Checkpoints
+from ccwm.training.cycle import Cycles
+from ccwm.training.history import History, Log
+from ccwm.training.module import CCWM
+from ccwm.training.progress import LiveProgress
+from ccwm.training.signals import deferred_signals
+
+
+class Learning(NamedTuple):
+    """The settings that an agent is trained with, a variant's overrides applied."""
+
+    env: Env
+    render: Render
+    replay: Replay
+    model: Model
+    retrace: Retrace
+    truncation: Truncation
+    behaviour: Behaviour
+    optimiser: Optimiser
+    train: Train
+    trainer: Trainer
+
+
+class Cost(NamedTuple):
+    """What the last stretch of a run took; it differs from run to run and is no result."""
+
+    seconds: float
+    env_steps_per_second: float
+    updates_per_second: float
+    peak_memory_mb: float
+    device: str
+
+    def numbers(self) -> dict[str, float]:
+        """The cost's numbers by name, as metrics."""
+        return {f"cost/{name}": value for name, value in self._asdict().items() if name != "device"}
+
+
+class Trained(NamedTuple):
+    """A finished run."""
+
+    module: CCWM
+    history: History
+    cost: Cost
+
+
+class WorkDirectoryBusy(RuntimeError):
+    """Another process trains in this work directory."""
+
+
+@contextmanager
+def exclusive(work: Path) -> Iterator[None]:
+    """Hold the work directory, or refuse at once, naming the process that holds it."""
+    work.mkdir(parents=True, exist_ok=True)
+    holder = work / "holder"
+    lock = FileLock(work / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        name = holder.read_text() if holder.exists() else "an unknown process"
+        raise WorkDirectoryBusy(f"{work} is in use by {name}; wait for it or end it, then run again") from None
+    try:
+        holder.write_text(f"process {os.getpid()}")
+        yield
+    finally:
+        lock.release()
+
+
+def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, log: Log, label: str) -> Trained:
+    """Train until the budget of environment steps is spent, going on from the work directory's last checkpoint."""
+    torch.set_num_threads(learning.trainer.threads)
+    with exclusive(work):
+        store = EpisodeStore(work / "replay", capacity=learning.replay.capacity // learning.env.action_repeat)
+        first = EpisodeStore(data, read_only=True)
+        first_episodes, first_env_steps = len(first), _env_steps(first, learning.env.action_repeat)
+        history = History(log=log)
+        env = make_env(
+            task,
+            size=learning.env.size,
+            action_repeat=learning.env.action_repeat,
+            time_limit=learning.env.time_limit,
+            quality=learning.render.quality,
+        )
+        try:
+            actions = env.action_space.shape
+            assert actions is not None
+            module = build_module(learning, seed=seed, actions=actions[0])
+            checkpoints = Checkpoints(work / "checkpoints")
+            saved = checkpoints.latest()
+            if saved is not None:
+                module.restore(saved["module"])
+                history.restore(saved["history"])
+                store.truncate(module.counters.episodes)
+            else:
+                store.truncate(min(len(store), first_episodes))
+                store.copy_from(data)
+                module.counters.episodes, module.counters.env_steps = first_episodes, first_env_steps
+            with deferred_signals() as stop:
+                cycles = Cycles(
+                    learning.train,
+                    envs=[env],
+                    store=store,
+                    first_env_steps=first_env_steps,
+                    history=history,
+                    checkpoints=checkpoints,
+                    stop=stop,
+                    exploration=learning.behaviour.exploration,
+                    seed=seed,
+                )
+                cost = _fit(learning, module, cycles, store, seed=seed, label=label)
+                cycles.evaluate(module, final=True)
+                cycles.save(module)
+        finally:
+            env.close()
+    return Trained(module, history, cost)
+
+
+def build_module(learning: Learning, *, seed: int, actions: int) -> CCWM:
+    """An untrained agent whose weights are a function of the seed; variants of one seed share what they have in common."""
+    with torch.random.fork_rng():
+        torch.manual_seed(named_seed("weights", seed))
+        learner = Learner(
+            model=learning.model,
+            retrace=learning.retrace,
+            truncation=learning.truncation,
+            behaviour=learning.behaviour,
+            size=learning.env.size,
+            actions=actions,
+        )
+    return CCWM(learner, optimiser=learning.optimiser, seed=seed)
+
+
+def _fit(learning: Learning, module: CCWM, cycles: Cycles, store: EpisodeStore, *, seed: int, label: str) -> Cost:
+    """Run Lightning's fit loop over the cycles that are left."""
+    settings, began, counters = learning.train, time.monotonic(), module.counters
+    before = (counters.env_steps, counters.updates)
+    sampler = WindowSampler(
+        store, batch=settings.batch, length=settings.length, seed=seed, sampling=learning.replay.sampling
+    )
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*number of training batches.*logging interval.*")
+    progress = LiveProgress(
+        cycles.history, env_steps=settings.env_steps, updates=cycles.total * settings.updates, label=label
+    )
+    trainer = L.Trainer(
+        accelerator=learning.trainer.accelerator,
+        devices=learning.trainer.devices,
+        precision=learning.trainer.precision,
+        strategy=learning.trainer.strategy,
+        max_epochs=max(cycles.total - counters.cycle, 0),
+        reload_dataloaders_every_n_epochs=1,
+        callbacks=[cycles, progress],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    module.train_dataloader = lambda: cycles.loader(module, sampler)  # type: ignore[method-assign]
+    if counters.cycle < cycles.total:
+        trainer.fit(module)
+    seconds = time.monotonic() - began
+    return Cost(
+        seconds=seconds,
+        env_steps_per_second=(counters.env_steps - before[0]) / seconds,
+        updates_per_second=(counters.updates - before[1]) / seconds,
+        peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        device=str(trainer.strategy.root_device),
+    )
+
+
+def _env_steps(store: EpisodeStore, action_repeat: int) -> int:
+    """Simulator frames behind the stored steps; a reset takes none."""
+    return (store.steps - len(store)) * action_repeat

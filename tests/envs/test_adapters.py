@@ -1,0 +1,80 @@
+"""Other people's environments; the worked example of docs/worlds.md runs here as it stands."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from ccwm.envs.change import Change
+from ccwm.envs.factory import UnknownTask, check_task, make_env
+from ccwm.envs.pixels import PixelEnv
+from ccwm.envs.resize import area_resize
+
+DOCS = Path(__file__).parents[2] / "docs" / "worlds.md"
+
+
+@pytest.fixture
+def hover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PixelEnv:
+    (example,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    (tmp_path / "my_worlds.py").write_text(example)
+    monkeypatch.syspath_prepend(tmp_path)
+    check_task("my_worlds:Hover")
+    return make_env("my_worlds:Hover", size=32, action_repeat=2, time_limit=100)
+
+
+def test_the_worked_example_is_an_environment(hover: PixelEnv):
+    check_env(hover, skip_render_check=True)
+    with pytest.raises(UnknownTask, match=r"my_worlds has no gymnasium\.Env class 'Hoover'"):
+        make_env("my_worlds:Hoover", size=32, action_repeat=2, time_limit=100)
+
+
+def test_actions_are_scaled_to_the_worlds_own_range(hover: PixelEnv):
+    hover.reset(seed=0)
+    hover.step(np.array([0.5], np.float32))  # 0.5 of ±2 is the lift of 1 that holds the ball
+    assert hover.state()[1] == 0
+    hover.step(np.array([1.0], np.float32))
+    assert hover.state()[1] == pytest.approx(2 * 0.01)
+
+
+def test_a_worlds_own_end_and_its_word_on_reversibility_pass_through(hover: PixelEnv):
+    hover.reset(seed=0)
+    while True:
+        image, _, terminated, truncated, info = hover.step(np.array([-1.0], np.float32))
+        if terminated or truncated:
+            break
+        assert info["irreversible"] is False
+    assert (terminated, truncated, info["irreversible"]) == (True, False, True)
+    assert image.shape == (32, 32, 3)
+
+
+def test_pendulum_is_seen_and_scaled():
+    env = make_env("gym:Pendulum-v1", size=64, action_repeat=50, time_limit=1000)
+    image, _ = env.reset(seed=0)
+    assert image.shape == (64, 64, 3)
+    assert (image[0, 0] == 255).all()
+    assert (image.min(axis=-1) < 200).sum() > 50  # the rod
+    steps = [env.step(np.ones(1, np.float32)) for _ in range(4)]
+    assert env.world._env.unwrapped.last_u == 2.0  # Pendulum's torque is ±2
+    assert steps[-1][2:4] == (False, True)  # its own time limit of 200 frames
+
+
+def test_discrete_actions_are_refused():
+    with pytest.raises(ValueError, match=r"gym:CartPole-v1 has the action space Discrete\(2\); only continuous"):
+        make_env("gym:CartPole-v1", size=32, action_repeat=1, time_limit=10)
+
+
+def test_only_the_reward_can_change():
+    with pytest.raises(
+        ValueError, match="gym:Pendulum-v1 has no gravity to change; a transfer there can change: reward"
+    ):
+        make_env("gym:Pendulum-v1", size=32, action_repeat=1, time_limit=10, change=Change(gravity=2.0))
+
+
+def test_area_averaging_by_hand():
+    image = np.array([[0, 60, 120], [60, 120, 180], [120, 180, 240]], np.uint8)[..., None].repeat(3, 2)
+    # 3 → 2 pixels: weights (2/3, 1/3) and (1/3, 2/3) along each axis; the picture is 60 · (row + column).
+    expected = [[40, 80 + 40], [80 + 40, 200]]
+    np.testing.assert_array_equal(area_resize(image, 2)[..., 0], expected)
+    np.testing.assert_array_equal(area_resize(image, 3), image)

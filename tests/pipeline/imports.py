@@ -1,0 +1,39 @@
+"""Which project files a script runs, found by reading imports."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+
+
+def imported_files(script: Path) -> set[Path]:
+    """Every file under ``src`` that the script imports, directly or not, with the packages on the way."""
+    found: set[Path] = set()
+    waiting = [script]
+    while waiting:
+        for module in _modules(waiting.pop()):
+            for path in _files(module):
+                if path not in found:
+                    found.add(path)
+                    waiting.append(path)
+    return found
+
+
+def _modules(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if name.split(".")[0] == "ccwm"}
+
+
+def _files(module: str) -> list[Path]:
+    parts = module.split(".")
+    files = [SOURCE.joinpath(*parts[:end], "__init__.py") for end in range(1, len(parts) + 1)]
+    files.append(SOURCE.joinpath(*parts).with_suffix(".py"))
+    return [file for file in files if file.is_file()]

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+from tracking_helpers import INFO, Server, StartRun
+
+from ccwm.tracking import Run, RunInfo, ensure_store, stage_run, tracking_uri
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A created store without runs: its migrations take seconds, so they run once for all tests."""
+    database = tmp_path_factory.mktemp("store") / "mlflow.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
+        ensure_store()
+    return database
+
+
+@pytest.fixture
+def fresh_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project as the working directory, without a store."""
+    (tmp_path / "dvc.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def project(fresh_project: Path, empty_database: Path) -> Path:
+    """An empty project with a sqlite store."""
+    shutil.copyfile(empty_database, fresh_project / "mlflow.db")
+    return fresh_project
+
+
+@pytest.fixture
+def start_run() -> StartRun:
+    """``stage_run`` with everything that a test does not care about."""
+
+    def start(info: RunInfo = INFO, **changes: Any) -> AbstractContextManager[Run]:
+        arguments: dict[str, Any] = {"settings": {}, "experiment": "ccwm", "timeout": 20.0, "spool": Path("spool")}
+        return stage_run(info, **(arguments | changes))
+
+    return start
+
+
+@pytest.fixture
+def client() -> Callable[[], MlflowClient]:
+    """A plain client of the current store."""
+    return lambda: MlflowClient(tracking_uri(), tracking_uri())
+
+
+@pytest.fixture
+def server(
+    fresh_project: Path, empty_database: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Server]:
+    """A server that is not started yet, as the store of an empty project."""
+    directory = tmp_path_factory.mktemp("server")
+    shutil.copyfile(empty_database, directory / "mlflow.db")
+    server = Server(directory)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
+    yield server
+    server.kill()

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+import torch
+from mlflow import MlflowClient
+from tracking_helpers import INFO, StartRun
+
+from ccwm.agent.export import AgentCard, load_agent, save_agent
+from ccwm.agent.learner import Learner
+from ccwm.config import Behaviour, Env, Model, Render, Retrace, Truncation
+from ccwm.tracking import tracking_uri
+from ccwm.tracking.models import model_name
+
+Client = Callable[[], MlflowClient]
+NAME = "ccwm-walker_walk-ccwm"
+
+
+@pytest.fixture
+def exported(project: Path) -> Path:
+    """A tiny untrained agent with two actions and 32 × 32 images."""
+    model = Model(depth=2, deter=8, stoch=4, hidden=8, reward_units=8)
+    card = AgentCard(
+        task=INFO.task,
+        variant=INFO.variant,
+        seed=0,
+        actions=2,
+        env_steps=0,
+        updates=0,
+        env=Env(size=32),
+        render=Render(),
+        model=model,
+        retrace=Retrace(weight=0),
+        truncation=Truncation(),
+        behaviour=Behaviour(units=8),
+    )
+    torch.manual_seed(0)
+    learner = Learner(
+        model=model, retrace=card.retrace, truncation=card.truncation, behaviour=card.behaviour, size=32, actions=2
+    )
+    directory = project / "agent"
+    directory.mkdir()
+    save_agent(directory, learner, card)
+    return directory
+
+
+def test_a_logged_agent_is_registered_and_acts_as_before(
+    exported: Path, start_run: StartRun, client: Client, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start_run() as run:
+        run.log_agent(exported, image_size=32, actions=2)
+    (registered,) = client().search_model_versions(f"name = '{NAME}'")
+    assert registered.run_id == run.run_id
+    outputs = client().get_run(run.run_id).outputs
+    assert len(outputs.model_outputs) == 1
+
+    files = {path.name for path in (project / "mlartifacts" / "models").rglob("*") if path.is_file()}
+    assert files >= {"MLmodel", "agent_model.py", "agent.safetensors", "agent.json"}
+    assert not any(name.endswith((".pkl", ".pickle", ".pt", ".pth")) for name in files)
+
+    monkeypatch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri())
+    model = mlflow.pyfunc.load_model(f"models:/{NAME}/1")
+    direct = load_agent(exported)
+    direct.reset(3)
+    frames = np.random.default_rng(0).integers(0, 256, (2, 3, 32, 32, 3), dtype=np.uint8)
+    first, second = direct.act(frames[0]), direct.act(frames[1])
+    np.testing.assert_array_equal(model.predict(frames[0]), first)
+    np.testing.assert_array_equal(model.predict(frames[1]), second)  # it remembers the first frame
+    np.testing.assert_array_equal(model.predict(frames[0], params={"reset": True}), first)
+    assert first.dtype == np.float32
+    assert first.shape == (3, 2)
+    with pytest.raises(mlflow.exceptions.MlflowException, match="shape"):
+        model.predict(frames[0][:, :16])
+
+
+def test_the_same_agent_logged_again_by_a_resumed_run_is_one_version(
+    exported: Path, start_run: StartRun, client: Client, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "elsewhere").mkdir()
+    monkeypatch.chdir(project / "elsewhere")  # whose default store, for MLflow itself, is not the project's
+    with suppress(KeyboardInterrupt), start_run() as run:
+        run.log_agent(exported, image_size=32, actions=2)
+        raise KeyboardInterrupt
+    with start_run(run_id=run.run_id) as resumed:
+        resumed.log_agent(exported, image_size=32, actions=2)
+    assert len(client().search_model_versions(f"name = '{NAME}'")) == 1
+    assert len(client().search_logged_models(["1"])) == 1
+
+
+def test_task_names_become_model_names_that_mlflow_allows() -> None:
+    assert model_name("gym:Pendulum-v1", "ccwm-l2") == "ccwm-gym-Pendulum-v1-ccwm-l2"
+    assert model_name("my.module:MyEnv", "ccwm") == "ccwm-my-module-MyEnv-ccwm"

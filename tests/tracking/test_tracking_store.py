@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from ccwm.tracking import tracking_uri
+
+START = """
+from pathlib import Path
+from ccwm.tracking import RunInfo, stage_run
+info = RunInfo("train", "walker_walk", "ccwm", {seed}, "abc")
+with stage_run(info, settings={{}}, experiment="ccwm", timeout=60, spool=Path("spool{seed}")) as run:
+    run.log_metrics({{"loss": {seed}.0}}, env_steps=1)
+"""
+
+
+def test_default_store_is_at_the_project_root(fresh_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (fresh_project / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(fresh_project / "a" / "b")
+    assert tracking_uri() == f"sqlite:///{fresh_project}/mlflow.db"
+
+
+def test_a_temporary_dvc_experiment_uses_the_outer_projects_store(
+    fresh_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = fresh_project / ".dvc" / "tmp" / "exps" / "standalone" / "tmp1"
+    inner.mkdir(parents=True)
+    (inner / "dvc.yaml").touch()
+    monkeypatch.chdir(inner)
+    assert tracking_uri() == f"sqlite:///{fresh_project}/mlflow.db"
+
+
+def test_the_environment_moves_the_store(fresh_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+    assert tracking_uri() == "http://127.0.0.1:5000"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///other.db")
+    assert tracking_uri() == f"sqlite:///{fresh_project}/other.db"
+
+
+@pytest.mark.parametrize("uri", ["./mlruns", "file:///tmp/mlruns"])
+def test_a_file_store_is_refused_with_the_cure(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    with pytest.raises(ValueError, match=r"MLFLOW_TRACKING_URI.*sqlite:///PATH"):
+        tracking_uri()
+
+
+def test_outside_a_project_the_cure_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"no dvc\.yaml.*MLFLOW_TRACKING_URI"):
+        tracking_uri()
+
+
+def test_four_first_starts_at_once_all_succeed(fresh_project: Path) -> None:
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", START.format(seed=seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for seed in range(4)
+    ]
+    printed = [process.communicate(timeout=120) for process in started]
+    assert [process.returncode for process in started] == [0] * 4, printed
+    assert printed == [(b"", b"")] * 4  # neither mlflow nor alembic has anything to say
+    found = MlflowClient(tracking_uri()).search_runs(["1"])
+    assert sorted(run.data.metrics["loss"] for run in found) == [0, 1, 2, 3]
+    assert {run.info.status for run in found} == {"FINISHED"}
+    assert all(run.info.artifact_uri.startswith((fresh_project / "mlartifacts").as_uri()) for run in found)
+    assert not (fresh_project / "mlruns").exists()

@@ -1,0 +1,61 @@
+"""What tests of tracking share: a run to talk about, and a real server that dies on command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from ccwm.tracking import Run, RunInfo
+
+INFO = RunInfo(stage="train", task="walker_walk", variant="ccwm", seed=0, settings_hash="abc123")
+StartRun = Callable[..., AbstractContextManager[Run]]
+
+
+class Server:
+    """A real `mlflow server` that can be killed and started again on the same port and database."""
+
+    def __init__(self, directory: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.uri = f"http://127.0.0.1:{self.port}"
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        arguments = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
+        store = ["--backend-store-uri", f"sqlite:///{self._directory}/mlflow.db"]
+        files = ["--artifacts-destination", str(self._directory / "files")]
+        with (self._directory / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "mlflow", "server", *arguments, *store, *files],
+                cwd=self._directory,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + 60
+        while not self._healthy():
+            assert time.monotonic() < deadline, (self._directory / "server.log").read_text()
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def _healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.uri}/health", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
