@@ -1,4 +1,4 @@
-"""From ``params.yaml`` to settings: read as DVC reads it, checked whole, refused with the key, the value and the cure."""
+"""From ``params.yaml`` to settings: read as DVC reads it, checked whole, refused with key, value and cure."""
 
 from __future__ import annotations
 
@@ -150,7 +150,8 @@ def _explain(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         return f"{path}: is not a known key.{_guess(str(problem['loc'][-1]), _siblings(problem['loc'][:-1]))}"
     given = json.dumps(problem["input"])
-    return f"{path}: {problem['msg'].removeprefix('Value error, ')}, got {given if len(given) < 80 else given[:77] + '...'}"
+    shown = given if len(given) < 80 else given[:77] + "..."
+    return f"{path}: {problem['msg'].removeprefix('Value error, ')}, got {shown}"
 
 
 def _siblings(path: tuple[Any, ...]) -> list[str]:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 @contextmanager
 def counter(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show ``total`` pieces of work; what it yields is called after each piece. Elsewhere than on a terminal, one line."""
+    """Show ``total`` pieces of work, a bar on a terminal and a line elsewhere; call what it yields after each piece."""
     console = Console(stderr=True)
     if not console.is_terminal:
         console.print(f"{label}: {total}", highlight=False, soft_wrap=True)

@@ -100,9 +100,8 @@ class Learner(nn.Module):
                 parts["reverse"] = retrace["loss"]
 
         # Behaviour: dream from what was observed
-        start = (
-            observed.posterior.flatten().map(lambda part: part[noise.start]).detach()
-        )  # dreaming must not train the model
+        chosen = observed.posterior.flatten().map(lambda part: part[noise.start])
+        start = chosen.detach()  # dreaming must not train the model
         dream = behaviour.dream(start, model, dynamics=noise.dream, action=noise.action)
         for part, values in behaviour.losses(dream, model).items():
             terms |= named(part, values)

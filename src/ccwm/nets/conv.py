@@ -1,4 +1,4 @@
-"""Pixels to an embedding and a feature back to pixels: Dreamer's convolutions at 64 × 64, one layer fewer at 32 × 32."""
+"""Pixels to an embedding and a feature back to pixels: Dreamer's convolutions, one layer fewer at 32 × 32."""
 
 from __future__ import annotations
 

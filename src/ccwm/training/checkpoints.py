@@ -1,4 +1,4 @@
-"""Checkpoints that are whole, checked and free of code: plain tensors and values, a SHA-256 beside each, the last two kept."""
+"""Checkpoints that are whole, checked and free of code; a SHA-256 stands beside each, and the last two are kept."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ class LiveProgress(L.Callback):
 
     def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: object) -> None:
         """Refresh."""
-        assert isinstance(pl_module, CCWM) and self.task is not None
+        assert isinstance(pl_module, CCWM)
+        assert self.task is not None
         now = time.monotonic()
         if self.bar.disable and now - self.spoke < QUIET_SECONDS:
             return

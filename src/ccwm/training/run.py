@@ -139,7 +139,7 @@ def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, l
 
 
 def build_module(learning: Learning, *, seed: int, actions: int) -> CCWM:
-    """An untrained agent whose weights are a function of the seed; variants of one seed share what they have in common."""
+    """An untrained agent, a function of the seed; variants of one seed share the weights that they have in common."""
     with torch.random.fork_rng():
         torch.manual_seed(named_seed("weights", seed))
         learner = Learner(
