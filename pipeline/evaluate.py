@@ -6,6 +6,7 @@ import csv
 
 from ccwm.files import published, write_csv, write_json
 from ccwm.progress import counter
+from ccwm.refusal import run_main
 from ccwm.stage import open_stage, parse_item
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.returns import best_possible, greedy_returns, summarise
@@ -33,4 +34,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ccwm.refusal import run_main
 from ccwm.report.page import build_report
 from ccwm.stage import Item, open_stage
 
@@ -25,4 +26,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

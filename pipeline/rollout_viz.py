@@ -6,6 +6,7 @@ from safetensors.numpy import save_file
 
 from ccwm.data.store import EpisodeStore
 from ccwm.files import published, write_csv, write_json
+from ccwm.refusal import run_main
 from ccwm.stage import open_stage, parse_item
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.pictures import film, strip, write_mp4, write_png
@@ -49,4 +50,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ccwm.files import published, write_csv, write_json
 from ccwm.progress import counter
+from ccwm.refusal import run_main
 from ccwm.stage import open_stage, parse_item
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.transfer import summarise, transfer_returns
@@ -29,4 +30,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ccwm"
 
 # From the bottom up. An entry may import from the layers below and from entries before it in its own layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("files", "seeds", "progress", "config", "structs", "params"),
+    ("refusal", "files", "seeds", "progress", "config", "structs", "reference", "params", "presets"),
     ("ops", "losses"),
     ("nets", "envs", "data"),
     ("agent",),

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 
-from ccwm.envs.gl import NoGL, probe
-from ccwm.envs.tasks import UnknownTask, check_task, needs_gl
-from ccwm.params import STAGES, BadParams, json_schema, load_settings, resolve
+from ccwm.envs.gl import probe
+from ccwm.envs.tasks import check_task, needs_gl
+from ccwm.params import STAGES, BadParams, guess, load_settings, resolve
 from ccwm.presets import PRESETS, apply_preset, preset_names, summary
+from ccwm.reference import json_schema, reference_page
+from ccwm.refusal import run_main
 
 PARAMS = Path("params.yaml")
 SCHEMA = Path("docs/params.schema.json")
+REFERENCE = Path("docs/settings.md")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="World models that learn from retracing.")
 params = typer.Typer(no_args_is_help=True, help="Look at the settings in params.yaml.")
@@ -45,9 +48,10 @@ def show(
     yaml = YAML()
     yaml.default_flow_style = None
     yaml.dump(settings.model_dump(mode="json", exclude={"study", "variants"} if variant else None), text)
-    console.print(
-        Syntax(text.getvalue(), "yaml", background_color="default") if console.is_terminal else text.getvalue()
-    )
+    if console.is_terminal:
+        console.print(Syntax(text.getvalue(), "yaml", background_color="default"))
+    else:  # rich would wrap long lines, and take lists for its markup
+        typer.echo(text.getvalue(), nl=False)
 
 
 @params.command("check")
@@ -66,9 +70,20 @@ def schema(
 ) -> None:
     """Print the JSON schema of params.yaml, which editors use to complete and check it."""
     if write:
-        SCHEMA.write_text(json_schema())
+        SCHEMA.write_text(json_schema(), encoding="utf-8")
     else:
         typer.echo(json_schema(), nl=False)
+
+
+@params.command("docs")
+def docs(
+    write: Annotated[bool, typer.Option("--write", help=f"Write it to {REFERENCE}.")] = False,
+) -> None:
+    """Print the reference of every key, its range, default and meaning."""
+    if write:
+        REFERENCE.write_text(reference_page(), encoding="utf-8")
+    else:
+        typer.echo(reference_page(), nl=False)
 
 
 @app.command()
@@ -82,7 +97,7 @@ def preset(
         return
     table = Table("preset", "what it is for", box=None)
     for each in preset_names():
-        table.add_row(f"[bold]{each}", summary(PRESETS / f"{each}.yaml"))
+        table.add_row(Text(each, "bold"), Text(summary(PRESETS / f"{each}.yaml")))
     console.print(table)
 
 
@@ -93,9 +108,8 @@ def run(
 ) -> None:
     """Run one stage by hand: `ccwm run train --task walker_walk --variant ccwm --seed 0`."""
     if stage not in STAGES:
-        raise BadParams(f"unknown stage {stage!r}. Known: {', '.join(STAGES)}.")
-    script = Path("pipeline") / f"{stage.replace('-', '_')}.py"
-    raise typer.Exit(subprocess.run([sys.executable, str(script), *context.args], check=False).returncode)
+        raise BadParams(f"unknown stage {stage!r}.{guess(stage, STAGES)}")
+    become(f"pipeline/{stage.replace('-', '_')}.py", *context.args)
 
 
 @app.command()
@@ -116,8 +130,7 @@ def ui(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0
 
     ensure_store()
     console.print(f"MLflow UI at http://127.0.0.1:{port}; Ctrl-C ends it")
-    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port)]
-    raise typer.Exit(subprocess.run([*command, "--backend-store-uri", tracking_uri()], check=False).returncode)
+    become("-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port), "--backend-store-uri", tracking_uri())
 
 
 @tracking.command("sync")
@@ -130,10 +143,12 @@ def sync() -> None:
     console.print(report)
 
 
+def become(*arguments: str) -> NoReturn:
+    """Go on as another Python program, so that a signal reaches it and it may take its time to leave a checkpoint."""
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *arguments])
+
+
 def main() -> None:
     """Run the command; what a person can mend is told in a sentence, not in a traceback."""
-    try:
-        app()
-    except (BadParams, UnknownTask, NoGL) as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+    run_main(app)

@@ -7,16 +7,32 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=80)]
-"""A task, variant or experiment name: it becomes part of paths, so it cannot hold a slash or start with a dot."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}$"
+VARIANT = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$"
+COLOUR = r"^#[0-9a-fA-F]{6}$"
 
-PositiveInt = Annotated[int, Field(ge=1)]
+Name = Annotated[str, Field(pattern=NAME)]
+"""A task, layout or experiment name: it becomes part of paths, so it cannot hold a slash or start with a dot."""
+
+VariantName = Annotated[str, Field(pattern=VARIANT)]
+"""A variant's name: DVC follows `variants.<name>` dot by dot, so it cannot hold a dot."""
+
 Fraction = Annotated[float, Field(ge=0, le=1)]
 LearningRate = Annotated[float, Field(gt=0, le=1)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 Component = Literal["R", "M", "F", "S", "L"]
+
+
+def _different(row: list[Component]) -> list[Component]:
+    if len(set(row)) != len(row):
+        raise ValueError("must name different changes")
+    return row
+
+
+Row = Annotated[list[Component], Field(min_length=1), AfterValidator(_different)]
+"""A combination of changes, each at most once."""
 
 
 class Section(BaseModel):
@@ -32,7 +48,7 @@ class Study(Section):
 
     tasks: list[Name] = Field(min_length=1)
     """Worlds by name: `walker_walk`, `maze_two_rooms`, `gym:Pendulum-v1`, `my_module:MyEnv`."""
-    variants: list[Name] = Field(min_length=1)
+    variants: list[VariantName] = Field(min_length=1)
     """Which entries of `variants` are trained."""
     seeds: list[Annotated[int, Field(ge=0, lt=2**31)]] = Field(min_length=1)
     """Seeds of every random stream; variants of one seed share their first data."""
@@ -132,9 +148,9 @@ class Truncation(Section):
     window: int = Field(10, ge=1, le=1000)
     """S, how many values are averaged."""
     lookback: int | None = Field(None, ge=0, le=1000)
-    """τ, how many states before a change leave the loss; null means S."""
+    """τ, how many states before a change leave the loss; null means S. The paper has 5."""
     start: int = Field(0, ge=0)
-    """ξ, environment steps before the critic is trusted to truncate."""
+    """ξ, environment steps before the critic is trusted to truncate. The paper waits for 100,000."""
     rule: Literal["prose", "algorithm1"] = "prose"
     """`prose` is the paper's Section 3.3; `algorithm1` its line 9 read to the letter."""
     signal: Literal["value", "q"] = "value"
@@ -153,7 +169,7 @@ class Behaviour(Section):
     starts: int | None = Field(None, ge=1)
     """Posteriors of a batch from which to imagine, drawn at random; null means all."""
     discount: float = Field(0.99, gt=0, lt=1)
-    """γ."""
+    """γ, the share of its worth that a reward keeps for each step until it comes."""
     trace: Fraction = 0.95
     """λ of the λ-return and of GAE."""
     gradient: Literal["dynamics", "reinforce"] = "dynamics"
@@ -170,6 +186,8 @@ class Behaviour(Section):
     """Spread of an untrained actor before the tanh."""
     min_std: float = Field(1e-4, gt=0, le=1)
     """Least spread of the actor before the tanh."""
+    mean_scale: float = Field(5.0, gt=0, le=20)
+    """Bound of the actor's mean before the tanh; a smaller one keeps actions from saturating."""
     exploration: float = Field(0.3, ge=0, le=2)
     """Standard deviation of the noise added to actions while training, before they are clipped."""
 
@@ -184,7 +202,7 @@ class Optimiser(Section):
     actor: LearningRate = 8e-5
     """Learning rate of the actor."""
     epsilon: float = Field(1e-7, gt=0, le=1)
-    """Adam's ε."""
+    """Adam's ε, which keeps its steps finite where gradients vanish."""
     clip: float = Field(100.0, gt=0)
     """Gradient norm at which each part's gradient is clipped."""
 
@@ -215,7 +233,7 @@ class Trainer(Section):
 
     accelerator: Literal["auto", "cpu", "gpu", "tpu", "mps"] = "auto"
     """The kind of device."""
-    devices: int | Literal["auto"] = 1
+    devices: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
     """How many devices."""
     precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = "32-true"
     """Number format of the update; mixed is slower than 32 on a CPU."""
@@ -246,7 +264,7 @@ class Rollout(Section):
 class Transfer(Section):
     """Zero-shot transfer: the trained agent in changed worlds."""
 
-    rows: list[list[Component]] = Field(min_length=1)
+    rows: list[Row] = Field(min_length=1)
     """Combinations of changes: R reward, M mass, F friction, S stiffness, L layout of a maze."""
     draws: int = Field(3, ge=1, le=1000)
     """Changed worlds drawn for each row, one episode in each; the same for every variant."""
@@ -263,20 +281,13 @@ class Transfer(Section):
     layouts: list[Name] = Field(["two_rooms"], min_length=1)
     """Maze layouts to be moved to."""
 
-    @model_validator(mode="after")
-    def _rows_name_changes(self) -> Transfer:
-        for row in self.rows:
-            if not row or len(set(row)) != len(row):
-                raise ValueError(f"each row names one or more different changes, got {row}")
-        return self
-
 
 class Report(Section):
     """How results are shown."""
 
     title: str = Field("Learning via retracing", min_length=1, max_length=200)
     """Heading of the page."""
-    colours: dict[Name, Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]] = {}
+    colours: dict[VariantName, Annotated[str, Field(pattern=COLOUR)]] = {}
     """Colour of a variant, as #rrggbb; others follow a colour-blind safe order."""
 
 
@@ -293,7 +304,7 @@ class Settings(Section):
     """All of ``params.yaml``."""
 
     study: Study
-    variants: dict[Name, dict[str, JsonValue]] = Field(min_length=1)
+    variants: dict[VariantName, dict[str, JsonValue]] = Field(min_length=1)
     """Named overrides: `dreamer: {retrace.weight: 0}`."""
     env: Env
     render: Render

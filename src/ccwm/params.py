@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import YAMLError
 
 from ccwm.config import Settings
+from ccwm.reference import allowed, known_keys, known_path
+from ccwm.refusal import Refusal
 
 LEARNING = ("model", "retrace", "truncation", "behaviour", "optimiser", "replay", "train")
 """Sections that a variant may override: those that only training reads, so that other stages need not know variants."""
@@ -32,18 +36,22 @@ OBSERVERS = ("tracking",)
 """Sections that every stage may read and none depends on, because they cannot change a result."""
 
 
-class BadParams(ValueError):
+class BadParams(Refusal, ValueError):
     """The settings are refused; the message names each key, what was given and what is allowed."""
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """A mapping from a YAML 1.2 file, by the loader that DVC uses."""
     try:
-        content = YAML(typ="safe").load(path.read_text())
+        content = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadParams(f"{path} is missing: `ccwm preset quick` writes one") from None
-    except YAMLError as error:
-        raise BadParams(f"{path} is no valid YAML: {error}") from error
+        raise BadParams(
+            f"{path} is missing: run at the project's root; `ccwm preset` lists files to start from"
+        ) from None
+    except DuplicateKeyError as error:
+        raise BadParams(f"{path}: line {error.problem_mark.line + 1}: {error.problem.split(' with')[0]}") from None
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise BadParams(f"{path} is no valid YAML: {error}") from None
     if not isinstance(content, dict):
         raise BadParams(f"{path} must hold sections such as `study:`, it holds {type(content).__name__}")
     return content
@@ -59,7 +67,7 @@ def load_settings(path: Path) -> Settings:
     known = settings.variants
     for name in settings.study.variants:
         if name not in known:
-            raise BadParams(f"{path}: study.variants: {name!r} is not defined.{_guess(name, known)}")
+            raise BadParams(f"{path}: study.variants: {name!r} is not defined.{guess(name, known)}")
     for key in ("tasks", "variants", "seeds"):
         values = getattr(settings.study, key)
         if len(set(values)) != len(values):
@@ -72,28 +80,27 @@ def parse(content: dict[str, Any], *, where: str) -> Settings:
     try:
         return Settings.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        lines = [_explain(problem) for problem in error.errors()]
-        raise BadParams(f"{where}:\n" + "\n".join(f"  {line}" for line in lines)) from None
-    except TypeError as error:  # a value that JSON does not know, such as a date
-        raise BadParams(f"{where}: {error}; settings are numbers, strings, lists and mappings") from None
+        raise _refusal(where, (_explain(problem) for problem in error.errors())) from None
+    except (TypeError, ValueError) as error:  # a value that JSON does not know, such as a date
+        raise BadParams(f"{where}: {error}; settings are numbers, text, lists and sections") from None
 
 
 def _refuse_left_out(content: dict[str, Any], settings: Settings, *, where: str) -> None:
     """Refuse a file that leaves a field out: with every value in the file, no default in the code can make a result."""
     missing = [
-        f"  {name}.{field}: is missing; write the value out (by default it is {json.dumps(value)})"
+        f"{name}.{field}: is missing; write it out, its default is {json.dumps(value)}"
         for name, section in settings.model_dump(mode="json").items()
         for field, value in section.items()
         if field not in content[name]
     ]
     if missing:
-        raise BadParams(f"{where}:\n" + "\n".join(missing))
+        raise _refusal(where, missing)
 
 
 def resolve(settings: Settings, variant: str) -> Settings:
     """The settings with a variant's overrides (`retrace.weight: 0`) applied and checked."""
     if variant not in settings.variants:
-        raise BadParams(f"unknown variant {variant!r}.{_guess(variant, settings.variants)}")
+        raise BadParams(f"unknown variant {variant!r}.{guess(variant, settings.variants)}")
     content = settings.model_dump(mode="json")
     for key, value in settings.variants[variant].items():
         section, dot, field = key.partition(".")
@@ -104,7 +111,7 @@ def resolve(settings: Settings, variant: str) -> Settings:
                 f"because only training knows variants"
             )
         if field not in content[section]:
-            raise BadParams(f"{where}: `{section}` has no field {field!r}.{_guess(field, content[section])}")
+            raise BadParams(f"{where}: `{section}` has no field {field!r}.{guess(field, content[section])}")
         content[section][field] = value
     return parse(content, where=f"variants.{variant}")
 
@@ -137,33 +144,37 @@ def settings_hash(settings: Settings, stage: str, **identity: str | int) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
-def json_schema() -> str:
-    """The JSON schema of ``params.yaml``."""
-    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"
+def _refusal(where: str, problems: Iterable[str]) -> BadParams:
+    """One problem on the line of the file's name, several below it; what reads alike is told once."""
+    lines = list(dict.fromkeys(problems))
+    return BadParams(f"{where}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{where}:", *lines]))
 
 
-def _explain(problem: Any) -> str:
+def _explain(problem: ErrorDetails) -> str:
     """One line for one pydantic problem: path, what is allowed, what was given."""
-    path = ".".join(str(part) for part in problem["loc"]) or "(top level)"
-    if problem["type"] == "missing":
-        return f"{path}: is missing; every section and every field without a default must be there"
-    if problem["type"] == "extra_forbidden":
-        return f"{path}: is not a known key.{_guess(str(problem['loc'][-1]), _siblings(problem['loc'][:-1]))}"
-    given = json.dumps(problem["input"])
-    shown = given if len(given) < 80 else given[:77] + "..."
-    return f"{path}: {problem['msg'].removeprefix('Value error, ')}, got {shown}"
+    path = problem["loc"]
+    name = ".".join(map(str, known_path(path)))
+    match problem["type"]:
+        case "missing" if isinstance(path[-1], str):
+            return f"{name}: is missing; its value is {allowed(path)}"
+        case "missing":  # an element of a list whose length is fixed
+            path, name = path[:-1], ".".join(map(str, path[:-1]))
+        case "extra_forbidden":
+            return f"{'.'.join(map(str, path))}: is not a known key.{guess(str(path[-1]), known_keys(path[:-1]))}"
+        case "finite_number":
+            return f"{name}: must be finite, {allowed(path)}, got {_shown(problem['input'])}"
+        case "value_error":
+            return f"{name}: {problem['msg'].removeprefix('Value error, ')}, got {_shown(problem['input'])}"
+    return f"{name}: must be {allowed(path)}, got {_shown(problem['input'])}"
 
 
-def _siblings(path: tuple[Any, ...]) -> list[str]:
-    """The keys that are known where an unknown one was found."""
-    model: Any = Settings
-    for part in path:
-        field = getattr(model, "model_fields", {}).get(part)
-        model = field.annotation if field else None
-    return list(getattr(model, "model_fields", {}))
+def _shown(value: JsonValue) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 80 else f"{text[:77]}..."
 
 
-def _guess(name: str, known: Iterable[str]) -> str:
+def guess(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest known one, and all of them."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1)
     listed = f" Known: {', '.join(names)}." if names else ""

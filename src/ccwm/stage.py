@@ -6,7 +6,9 @@ import argparse
 import json
 import logging
 import resource
+import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,16 +19,14 @@ from pydantic import JsonValue
 from ccwm.config import Settings
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
-from ccwm.files import write_json
+from ccwm.files import write_atomically, write_json
 from ccwm.params import for_stage, load_settings, resolve, settings_hash, stage_values
 from ccwm.tracking import Run, RunInfo, ensure_store, stage_run, tracking_uri
 from ccwm.tracking.git import git_state
-from ccwm.training.signals import interrupting_signals
+from ccwm.training.signals import Interrupted, interrupting_signals
 
 PARAMS = Path("params.yaml")
 WORK = Path(".work")
-EVERYTHING = "all"
-"""Stands for the task of a stage that has none of its own."""
 
 
 @dataclass(frozen=True)
@@ -90,31 +90,31 @@ def parse_item(stage: str, *, variants: bool = True) -> Item:
     return Item(stage, given.task, getattr(given, "variant", ""), given.seed)
 
 
-def stage_settings(item: Item) -> Settings:
-    """The whole file checked, a variant's overrides applied, the task known: all before anything is written."""
+def stage_settings(item: Item, *, renders: bool = True) -> Settings:
+    """The whole file checked, a variant's overrides applied, the task known, GL there: before anything is written."""
     settings = load_settings(PARAMS)
     if item.variant:
         settings = resolve(settings, item.variant)
     for task in [item.task] if item.task else settings.study.tasks:
         check_task(task)
+    if renders and needs_gl(item.task):
+        probe()
     return settings
 
 
 @contextmanager
 def open_stage(item: Item, *, renders: bool = True, work: Path | None = None) -> Iterator[Stage]:
-    """Open a stage: settings checked, GL probed, signals caught, a run begun; its record is written at the end.
+    """Open a stage: settings checked, signals caught, a run begun; its record is written at the end.
 
     ``work`` is a directory that outlives a killed stage; the run's id is kept there, so that a resumed stage stays
     one run.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
-    settings = stage_settings(item)
+    settings = stage_settings(item, renders=renders)
     fingerprint = settings_hash(settings, item.stage, task=item.task, variant=item.variant, seed=item.seed)
-    if renders and needs_gl(item.task):
-        probe()
-    info = RunInfo(item.stage, item.task or EVERYTHING, item.variant, item.seed, fingerprint)
+    info = RunInfo(item.stage, item.task, item.variant, item.seed if item.task else None, fingerprint)
     began = time.monotonic()
-    with interrupting_signals():
+    with _interruptible(work):
         ensure_store()
         with stage_run(
             info,
@@ -123,11 +123,8 @@ def open_stage(item: Item, *, renders: bool = True, work: Path | None = None) ->
             timeout=settings.tracking.timeout,
             spool=WORK / "spool",
             parent_run_id=_training_run(item),
-            run_id=_known_run(work),
+            run_id=_run_id(work),
         ) as run:
-            if work is not None:
-                work.mkdir(parents=True, exist_ok=True)
-                (work / "run_id").write_text(run.run_id)
             stage = Stage(item, for_stage(settings, item.stage), fingerprint, run)
             yield stage
             stage.cost = {
@@ -168,7 +165,24 @@ def _training_run(item: Item) -> str | None:
     return run_id
 
 
-def _known_run(work: Path | None) -> str | None:
-    """The run that a killed stage began in this work directory."""
-    path = work / "run_id" if work is not None else None
-    return path.read_text() if path is not None and path.is_file() else None
+def _run_id(work: Path | None) -> str | None:
+    """The id of the run that belongs to a work directory; it stands there before the run begins."""
+    if work is None:
+        return None
+    path = work / "run_id"
+    if not path.is_file():
+        work.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, uuid.uuid4().hex.encode())
+    return path.read_text()
+
+
+@contextmanager
+def _interruptible(work: Path | None) -> Iterator[None]:
+    """Within, SIGTERM and Ctrl-C end the stage with their exit code and a hint how to go on."""
+    try:
+        with interrupting_signals():
+            yield
+    except Interrupted:
+        kept = f"the work is kept in {work}" if work is not None else "nothing was published"
+        print(f"interrupted; {kept}: run the same command again to go on", file=sys.stderr, flush=True)
+        raise

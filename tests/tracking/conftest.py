@@ -56,14 +56,18 @@ def client() -> Callable[[], MlflowClient]:
     return lambda: MlflowClient(tracking_uri(), tracking_uri())
 
 
-@pytest.fixture
-def server(
-    fresh_project: Path, empty_database: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Server]:
-    """A server that is not started yet, as the store of an empty project."""
+@pytest.fixture(scope="session")
+def server_process(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests, since its start takes seconds; each test starts and kills it as it needs."""
     directory = tmp_path_factory.mktemp("server")
     shutil.copyfile(empty_database, directory / "mlflow.db")
-    server = Server(directory)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
-    yield server
-    server.kill()
+    process = Server(directory)
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def server(server_process: Server, fresh_project: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A server, running or not, as the store of an empty project."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server_process.uri)
+    return server_process

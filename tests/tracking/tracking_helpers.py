@@ -31,6 +31,8 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        if self._process is not None:
+            return
         arguments = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
         store = ["--backend-store-uri", f"sqlite:///{self._directory}/mlflow.db"]
         files = ["--artifacts-destination", str(self._directory / "files")]
@@ -42,7 +44,7 @@ class Server:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not self._healthy():
             assert time.monotonic() < deadline, (self._directory / "server.log").read_text()
             time.sleep(0.2)

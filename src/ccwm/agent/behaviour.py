@@ -38,6 +38,7 @@ class Behaviour(nn.Module):
             layers=settings.actor_layers,
             init_std=settings.init_std,
             min_std=settings.min_std,
+            mean_scale=settings.mean_scale,
         )
         self.critic = ScalarHead(feature=feature, units=settings.units, layers=settings.critic_layers)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from pydantic import ValidationError
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -93,5 +94,11 @@ def load_agent(directory: str | Path) -> Agent:
     if card.format != FORMAT:
         raise ValueError(f"{folder} has agent format {card.format}, this version of ccwm reads {FORMAT}")
     agent = Agent(card)
-    agent.load_state_dict(load_file(folder / "agent.safetensors"))
+    weights = folder / "agent.safetensors"
+    try:
+        agent.load_state_dict(load_file(weights))
+    except SafetensorError as error:
+        raise ValueError(f"{weights} is damaged ({error}): export the agent again") from error
+    except RuntimeError as error:  # torch's word for names and shapes that differ
+        raise ValueError(f"{weights} does not fit its agent.json: export both again. {error}") from error
     return agent.eval()

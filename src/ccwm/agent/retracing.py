@@ -66,6 +66,11 @@ class Retracing(nn.Module):
         Entry [j − 1, :, e − K] is the state retraced to time e − j by the chain that started at z̃_e.
         """
         horizon, samples, chains, width, _ = noise.shape
+        if chains == 0:
+            raise ValueError(
+                f"retrace.horizon = {horizon} finds no chain in windows of {len(posterior.stoch)} steps: "
+                f"set it below train.length"
+            )
         feature = posterior.feature
         if self.settings.reverse_action == "separate":
             feature = feature.detach()  # ρ then learns alone: the model gets no gradient by way of ρ's inputs

@@ -9,13 +9,14 @@ from pathlib import Path
 from ccwm.data.episodes import DamagedEpisode, parse_episode, read_episode, write_episode
 from ccwm.data.manifest import MANIFEST, Entry, Manifest
 from ccwm.files import sync_directory, temporary_path, write_atomically
+from ccwm.refusal import Refusal
 from ccwm.structs import Episode
 
 QUARANTINE = "quarantine"
 log = logging.getLogger(__name__)
 
 
-class TooManyDamaged(RuntimeError):
+class TooManyDamaged(Refusal, RuntimeError):
     """More of a store is damaged than a result may be built on."""
 
 

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+from ccwm.refusal import Refusal
+
 SCENE = """
 import ccwm.envs
 from dm_control import mujoco
@@ -17,16 +19,16 @@ if not mujoco.Physics.from_xml_string(scene).render(16, 16).any():
 SECONDS = 120
 
 
-class NoGL(RuntimeError):
+class NoGL(Refusal, RuntimeError):
     """MuJoCo cannot draw here."""
 
     def __init__(self, backend: str, reason: str) -> None:
         super().__init__(
             f"MuJoCo cannot draw on this machine (MUJOCO_GL={backend}: {reason}).\n"
             "Cures, any one of them:\n"
-            "  - Debian or Ubuntu: apt-get install libegl1 libgl1-mesa-dri   and MUJOCO_GL=egl (no screen needed)\n"
-            "  - Debian or Ubuntu: apt-get install libosmesa6                and MUJOCO_GL=osmesa (no GPU needed)\n"
-            "  - a desktop with a screen:                                    MUJOCO_GL=glfw\n"
+            "  - no screen (Debian): apt-get install libegl1 libgl1-mesa-dri libopengl0, with MUJOCO_GL=egl\n"
+            "  - no screen, no GPU (Debian): apt-get install libosmesa6, with MUJOCO_GL=osmesa\n"
+            "  - a desktop with a screen: MUJOCO_GL=glfw\n"
             "  - no GL at all: study.tasks: [maze_two_rooms] in params.yaml, or `ccwm preset maze`"
         )
 

@@ -11,24 +11,31 @@ from torch.nn import functional
 from ccwm.nets.mlp import dense
 from ccwm.structs import Gaussian
 
-MEAN_SCALE = 5.0
-"""The mean before the tanh is squashed into ± this, so that an action cannot saturate beyond recall."""
-
 
 class Actor(nn.Module):
     """π(a|z): a Gaussian before a tanh."""
 
-    def __init__(self, *, feature: int, actions: int, units: int, layers: int, init_std: float, min_std: float) -> None:
+    def __init__(
+        self,
+        *,
+        feature: int,
+        actions: int,
+        units: int,
+        layers: int,
+        init_std: float,
+        min_std: float,
+        mean_scale: float = 5.0,
+    ) -> None:
         super().__init__()
         self.actions = actions
         self.layers = dense(feature, units, 2 * actions, layers, nn.ELU)
         self.raw_init_std = math.log(math.expm1(init_std))  # the inverse of softplus
-        self.min_std = min_std
+        self.min_std, self.mean_scale = min_std, mean_scale
 
     def forward(self, feature: Tensor) -> Gaussian:
         """The Gaussian before the tanh: [..., F] → [..., A]."""
         mean, std = self.layers(feature).chunk(2, -1)
-        mean = MEAN_SCALE * torch.tanh(mean / MEAN_SCALE)
+        mean = self.mean_scale * torch.tanh(mean / self.mean_scale)  # so that no action saturates beyond recall
         return Gaussian(mean, functional.softplus(std + self.raw_init_std) + self.min_std)
 
     def greedy(self, feature: Tensor) -> Tensor:

@@ -46,6 +46,7 @@ class Outbox:
         ):
             self._thread.join(left)
         self._given_up.set()
+        self._thread.join(PERIOD)  # between two attempts it ends at once and frees the spool; a hanging one may not
         return not self._thread.is_alive() and not self._spool.unsent
 
     def _work(self) -> None:

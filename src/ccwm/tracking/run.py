@@ -21,18 +21,26 @@ from ccwm.tracking.spool import Spool, find_spool
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a run is about; all of it becomes tags."""
+    """What a run is about; all of it that is known becomes tags. A report is about no one task, variant or seed."""
 
     stage: str
     task: str
     variant: str
-    seed: int
+    seed: int | None
     settings_hash: str
 
     @property
     def name(self) -> str:
         """As a person reads it in the UI: `train walker_walk ccwm seed 0`."""
-        return " ".join(part for part in (self.stage, self.task, self.variant, f"seed {self.seed}") if part)
+        seed = "" if self.seed is None else f"seed {self.seed}"
+        return " ".join(part for part in (self.stage, self.task, self.variant, seed) if part)
+
+    @property
+    def tags(self) -> dict[str, JsonValue]:
+        """What is known, by name."""
+        seed = "" if self.seed is None else str(self.seed)
+        known = {"stage": self.stage, "task": self.task, "variant": self.variant, "seed": seed}
+        return {name: value for name, value in known.items() if value}
 
 
 class Run:
@@ -84,10 +92,7 @@ class Run:
         self._spool.append(
             "tags",
             values={
-                "stage": self.info.stage,
-                "task": self.info.task,
-                "variant": self.info.variant,
-                "seed": str(self.info.seed),
+                **self.info.tags,
                 "settings_hash": self.info.settings_hash,
                 "git_commit": commit,
                 "git_dirty": dirty,

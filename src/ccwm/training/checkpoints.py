@@ -11,31 +11,39 @@ from typing import Any
 import torch
 
 from ccwm.files import write_atomically
+from ccwm.refusal import Refusal
 
 VERSION = 1
 KEPT = 2
 log = logging.getLogger(__name__)
 
 
-class NoCheckpoint(RuntimeError):
+class NoCheckpoint(Refusal, RuntimeError):
     """There are checkpoints, but none of them can be used."""
 
 
 class Checkpoints:
-    """The checkpoints of one work directory, numbered by update."""
+    """The checkpoints of one work directory, numbered in the order of their writing: none is ever overwritten."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
 
-    def save(self, updates: int, content: dict[str, Any]) -> None:
+    def save(self, content: dict[str, Any]) -> None:
         """Write a checkpoint, then forget all but the last two."""
         buffer = io.BytesIO()
         torch.save({"version": VERSION, **content}, buffer)
         data = buffer.getvalue()
-        path = self.directory / f"{updates:09d}.pt"
-        write_atomically(path, data)
-        write_atomically(path.with_suffix(".sha256"), hashlib.sha256(data).hexdigest().encode())
+        paths = self._paths()
+        path = self.directory / f"{int(paths[-1].stem) + 1 if paths else 0:06d}.pt"
+        checksum = path.with_suffix(".sha256")
+        # The sum first: a kill in between leaves a sum without a checkpoint, which nobody takes for a damaged one.
+        write_atomically(checksum, hashlib.sha256(data).hexdigest().encode())
+        try:
+            write_atomically(path, data)
+        except BaseException:
+            checksum.unlink()
+            raise
         for old in self._paths()[:-KEPT]:
             old.with_suffix(".sha256").unlink(missing_ok=True)
             old.unlink()

@@ -74,8 +74,12 @@ class Cycles(L.Callback):
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Evaluate if due, then act."""
         assert isinstance(pl_module, CCWM)
+        counters = pl_module.counters
         try:
-            self.evaluate(pl_module)
+            # A run that was interrupted within a cycle must not evaluate the weights that it has there.
+            if counters.begun == counters.cycle:
+                self.evaluate(pl_module)
+                counters.begun += 1
             self._act(pl_module)
         except Interrupted:
             self.save(pl_module)
@@ -87,19 +91,23 @@ class Cycles(L.Callback):
         counters = pl_module.counters
         if counters.updates % self.settings.log_every == 0:
             self.history.add_losses(counters.env_steps, counters.updates, pl_module.averages())
-        if counters.updates == (counters.cycle + 1) * self.settings.updates:
+        stopping = self.stop.signum is not None  # read once: a signal from here on waits for the next update
+        ended = counters.updates == (counters.cycle + 1) * self.settings.updates
+        if ended:
             counters.cycle += 1
+        if ended or stopping:
             self.save(pl_module)
-        elif self.stop.signum is not None:
-            self.save(pl_module)
-        self.stop.check()
+        if stopping:
+            self.stop.check()
 
     def evaluate(self, module: CCWM, *, final: bool = False) -> None:
-        """A point of the learning curve, where the environment steps have crossed the next multiple."""
+        """A point of the learning curve, where environment steps have crossed a multiple or the weights are final."""
         counters, every = module.counters, self.settings.evaluate_every
-        last = self.history.curve[-1]["env_steps"] if self.history.curve else -1
-        if last == counters.env_steps or not (final or last < 0 or counters.env_steps // every > last // every):
-            return
+        if self.history.curve:
+            last = self.history.curve[-1]
+            due = counters.env_steps // every > last["env_steps"] // every
+            if not due and not (final and counters.updates > last["updates"]):
+                return
         policy = RecurrentPolicy(module.learner.world_model, module.learner.behaviour.actor)
         returns: list[float] = []
         successes: list[bool] = []
@@ -114,7 +122,7 @@ class Cycles(L.Callback):
 
     def save(self, module: CCWM) -> None:
         """Write a checkpoint of this very update."""
-        self.checkpoints.save(module.counters.updates, {"module": module.snapshot(), "history": self.history.state()})
+        self.checkpoints.save({"module": module.snapshot(), "history": self.history.state()})
 
     def _act(self, module: CCWM) -> None:
         """Play whole episodes until this cycle's environment steps are reached; the first cycle plays none."""

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from ccwm.agent.learner import Learner
 from ccwm.config import Optimiser
+from ccwm.refusal import Refusal
 from ccwm.structs import Batch
 
 
-class NotFinite(RuntimeError):
+class NotFinite(Refusal, RuntimeError):
     """A loss or a gradient is NaN or infinite; nothing was stepped."""
 
 
@@ -23,6 +24,7 @@ class Counters:
     """What every schedule is driven by."""
 
     cycle: int = 0
+    begun: int = 0  # cycles whose evaluation, where one was due, is behind them
     updates: int = 0
     env_steps: int = 0
     episodes: int = 0

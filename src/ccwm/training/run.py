@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-import os
 import resource
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import lightning as L
 import torch
-from filelock import FileLock, Timeout
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from ccwm.agent.learner import Learner
 from ccwm.config import Behaviour, Env, Model, Optimiser, Render, Replay, Retrace, Train, Trainer, Truncation
@@ -67,74 +64,54 @@ class Trained(NamedTuple):
     cost: Cost
 
 
-class WorkDirectoryBusy(RuntimeError):
-    """Another process trains in this work directory."""
-
-
-@contextmanager
-def exclusive(work: Path) -> Iterator[None]:
-    """Hold the work directory, or refuse at once, naming the process that holds it."""
-    work.mkdir(parents=True, exist_ok=True)
-    holder = work / "holder"
-    lock = FileLock(work / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        name = holder.read_text() if holder.exists() else "an unknown process"
-        raise WorkDirectoryBusy(f"{work} is in use by {name}; wait for it or end it, then run again") from None
-    try:
-        holder.write_text(f"process {os.getpid()}")
-        yield
-    finally:
-        lock.release()
-
-
 def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, log: Log, label: str) -> Trained:
-    """Train until the budget of environment steps is spent, going on from the work directory's last checkpoint."""
+    """Train until the budget of environment steps is spent, going on from the work directory's last checkpoint.
+
+    The caller holds the work directory (``workplace.exclusive``) for longer: until the results are published.
+    """
     torch.set_num_threads(learning.trainer.threads)
-    with exclusive(work):
-        store = EpisodeStore(work / "replay", capacity=learning.replay.capacity // learning.env.action_repeat)
-        first = EpisodeStore(data, read_only=True)
-        first_episodes, first_env_steps = len(first), _env_steps(first, learning.env.action_repeat)
-        history = History(log=log)
-        env = make_env(
-            task,
-            size=learning.env.size,
-            action_repeat=learning.env.action_repeat,
-            time_limit=learning.env.time_limit,
-            quality=learning.render.quality,
-        )
-        try:
-            actions = env.action_space.shape
-            assert actions is not None
-            module = build_module(learning, seed=seed, actions=actions[0])
-            checkpoints = Checkpoints(work / "checkpoints")
-            saved = checkpoints.latest()
-            if saved is not None:
-                module.restore(saved["module"])
-                history.restore(saved["history"])
-                store.truncate(module.counters.episodes)
-            else:
-                store.truncate(min(len(store), first_episodes))
-                store.copy_from(data)
-                module.counters.episodes, module.counters.env_steps = first_episodes, first_env_steps
-            with deferred_signals() as stop:
-                cycles = Cycles(
-                    learning.train,
-                    envs=[env],
-                    store=store,
-                    first_env_steps=first_env_steps,
-                    history=history,
-                    checkpoints=checkpoints,
-                    stop=stop,
-                    exploration=learning.behaviour.exploration,
-                    seed=seed,
-                )
-                cost = _fit(learning, module, cycles, store, seed=seed, label=label)
-                cycles.evaluate(module, final=True)
-                cycles.save(module)
-        finally:
-            env.close()
+    store = EpisodeStore(work / "replay", capacity=learning.replay.capacity // learning.env.action_repeat)
+    first = EpisodeStore(data, read_only=True)
+    first_episodes, first_env_steps = len(first), _env_steps(first, learning.env.action_repeat)
+    history = History(log=log)
+    env = make_env(
+        task,
+        size=learning.env.size,
+        action_repeat=learning.env.action_repeat,
+        time_limit=learning.env.time_limit,
+        quality=learning.render.quality,
+    )
+    try:
+        actions = env.action_space.shape
+        assert actions is not None
+        module = build_module(learning, seed=seed, actions=actions[0])
+        checkpoints = Checkpoints(work / "checkpoints")
+        saved = checkpoints.latest()
+        if saved is not None:
+            module.restore(saved["module"])
+            history.restore(saved["history"])
+            store.truncate(module.counters.episodes)
+        else:
+            store.truncate(min(len(store), first_episodes))
+            store.copy_from(data)
+            module.counters.episodes, module.counters.env_steps = len(store), first_env_steps
+        with deferred_signals() as stop:
+            cycles = Cycles(
+                learning.train,
+                envs=[env],
+                store=store,
+                first_env_steps=first_env_steps,
+                history=history,
+                checkpoints=checkpoints,
+                stop=stop,
+                exploration=learning.behaviour.exploration,
+                seed=seed,
+            )
+            cost = _fit(learning, module, cycles, store, seed=seed, label=label)
+            cycles.evaluate(module, final=True)
+            cycles.save(module)
+    finally:
+        env.close()
     return Trained(module, history, cost)
 
 
@@ -181,7 +158,12 @@ def _fit(learning: Learning, module: CCWM, cycles: Cycles, store: EpisodeStore, 
     )
     module.train_dataloader = lambda: cycles.loader(module, sampler)  # type: ignore[method-assign]
     if counters.cycle < cycles.total:
-        trainer.fit(module)
+        try:
+            trainer.fit(module)
+        except SIGTERMException:  # Lightning saw the signal between two of our checks, and would exit with code 0
+            cycles.save(module)
+            cycles.stop.check()
+            raise
     seconds = time.monotonic() - began
     return Cost(
         seconds=seconds,

@@ -30,7 +30,7 @@ class StopRequest:
 
 @contextmanager
 def deferred_signals() -> Iterator[StopRequest]:
-    """Within, the first SIGTERM or SIGINT is only remembered; a second one interrupts at once."""
+    """Within, the first SIGTERM or SIGINT is only remembered, until the end at the latest; a second one interrupts."""
     request = StopRequest()
 
     def handle(signum: int, _: FrameType | None) -> None:
@@ -40,6 +40,7 @@ def deferred_signals() -> Iterator[StopRequest]:
 
     with _handler(handle):
         yield request
+    request.check()
 
 
 @contextmanager

@@ -1,0 +1,71 @@
+"""The stages without a work directory: killed, they leave nothing half-written; run again, they end the same."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from training_project import ENTRY, KEY, TASK, Project
+
+COLLECT = ("collect", "--task", TASK, "--seed", "0")
+STAGES = {
+    "collect": COLLECT,
+    "evaluate": ("evaluate", *ENTRY),
+    "rollout-viz": ("rollout_viz", *ENTRY),
+    "transfer": ("transfer", *ENTRY),
+    "report": ("report",),
+}
+OUTPUTS = {"collect": ("data", "results/collect"), "report": ("report",)}
+
+
+def outputs(project: Project, stage: str) -> dict[str, bytes]:
+    return project.files(*OUTPUTS.get(stage, (f"results/{stage}",)))
+
+
+@pytest.fixture(scope="module")
+def studied(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project in which every stage has run without interruption; read only."""
+    project = finished.copy(tmp_path_factory.mktemp("studied") / "project")
+    for name, call in STAGES.items():
+        stage = project.run(*call)
+        assert stage.end() == 0, stage.said
+        assert outputs(project, name)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("stage", "moment"),
+    [
+        ("collect", f"data/{TASK}/.0.tmp/train/000000.safetensors"),
+        ("evaluate", f"results/evaluate/{KEY.parent}/*0*"),
+        ("rollout-viz", f"results/rollout-viz/{KEY.parent}/*0*"),
+        ("transfer", ".work/spool/*/journal.jsonl"),
+        ("report", "*report.partial/figures/*"),
+    ],
+)
+def test_kill_9_leaves_nothing_half_written(
+    stage: str, moment: str, finished: Project, studied: Project, tmp_path: Path
+) -> None:
+    project = (studied if stage == "report" else finished).copy(tmp_path / "project")
+    before = outputs(project, stage)
+    whole = outputs(studied, stage)
+    process = project.start(*STAGES[stage])
+    process.wait_until(lambda: list(project.root.glob(moment)))
+    assert process.signal(signal.SIGKILL) == -signal.SIGKILL
+    assert outputs(project, stage) in (before, whole)
+    again = project.run(*STAGES[stage])
+    assert again.end() == 0, again.said
+    assert outputs(project, stage) == whole
+    assert not list(project.root.glob("results/**/.*")), "what the killed one left is gone"
+
+
+def test_sigterm_ends_a_stage_with_its_code_and_no_results(project: Project) -> None:
+    before = project.files("data", "results")
+    stage = project.start(*COLLECT)
+    stage.wait_until(lambda: list(project.root.glob(f"data/{TASK}/.0.tmp/train/000000.safetensors")))
+    assert stage.signal(signal.SIGTERM) == 143
+    assert "nothing was published: run the same command again" in stage.said
+    assert project.files("data", "results") == before
+    assert not list(project.root.glob(f"data/{TASK}/.*"))
+    assert [run.info.status for run in project.mlflow_runs("collect")] == ["KILLED"]
