@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}$"
 VARIANT = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$"
@@ -101,6 +101,8 @@ class Model(Section):
     """Dimensions of the Gaussian part of a state."""
     hidden: int = Field(256, ge=1, le=8192)
     """Units of the dense layers inside the RSSM."""
+    activation: Literal["relu", "elu"] = "relu"
+    """Activation of the RSSM's dense layers: the paper's ReLU, or Dreamer's ELU, which learns faster in small networks."""
     min_std: float = Field(0.1, gt=0, le=10)
     """Added to softplus, so that no latent Gaussian collapses."""
     reward_layers: int = Field(2, ge=1, le=8)
@@ -154,7 +156,7 @@ class Truncation(Section):
     rule: Literal["prose", "algorithm1"] = "prose"
     """`prose` is the paper's Section 3.3; `algorithm1` its line 9 read to the letter."""
     signal: Literal["value", "q"] = "value"
-    """`value` is V of each state; `q` is the predicted reward plus γV one model step ahead."""
+    """`value` is V of each state; `q` is its predicted reward plus γV one model step ahead."""
     final_share: Fraction = 0.3
     """p, the final share of every episode that `scheduled` drops at the start."""
     final_share_steps: int = Field(100_000, ge=1)
@@ -322,3 +324,15 @@ class Settings(Section):
     transfer: Transfer
     report: Report
     tracking: Tracking
+
+    @model_validator(mode="after")
+    def _windows_are_long_enough(self) -> Settings:
+        length = self.train.length
+        if self.retrace.weight > 0 and self.retrace.horizon >= length:
+            raise ValueError(f"retrace.horizon ({self.retrace.horizon}) must be below train.length ({length})")
+        if self.truncation.mode == "adaptive" and self.truncation.window >= length:
+            raise ValueError(
+                f"truncation.window ({self.truncation.window}) must be below train.length ({length}), "
+                f"or no change of value would ever be seen"
+            )
+        return self

@@ -163,6 +163,8 @@ def _explain(problem: ErrorDetails) -> str:
             return f"{'.'.join(map(str, path))}: is not a known key.{guess(str(path[-1]), known_keys(path[:-1]))}"
         case "finite_number":
             return f"{name}: must be finite, {allowed(path)}, got {_shown(problem['input'])}"
+        case "value_error" if not path:  # a rule between sections, which names its keys itself
+            return problem["msg"].removeprefix("Value error, ")
         case "value_error":
             return f"{name}: {problem['msg'].removeprefix('Value error, ')}, got {_shown(problem['input'])}"
     return f"{name}: must be {allowed(path)}, got {_shown(problem['input'])}"

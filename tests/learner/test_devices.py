@@ -24,9 +24,10 @@ def on_accelerator(parts):
         {"retrace": {"loss": "reconstruction", "detach": "original"}},
         {"truncation": {"mode": "adaptive", "window": 2, "rule": "algorithm1"}},
         {"truncation": {"mode": "scheduled"}},
+        {"truncation": {"mode": "none"}},
         {"behaviour": {"gradient": "reinforce", "entropy": 0.1, "starts": 4}},
     ],
-    ids=["everything", "l2", "reconstruction", "algorithm1", "scheduled", "reinforce"],
+    ids=["everything", "l2", "reconstruction", "algorithm1", "scheduled", "untruncated", "reinforce"],
 )
 def test_an_update_stays_on_its_device_and_never_waits_for_a_number(changes):
     # A fake tensor refuses to meet one of another device, and to tell its value to Python.

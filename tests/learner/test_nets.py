@@ -56,7 +56,7 @@ def test_leading_axes_are_only_folded():
 
 
 def test_a_step_of_the_rssm():
-    rssm = RSSM(embed=4, actions=2, deter=6, stoch=3, hidden=5, min_std=0.1)
+    rssm = RSSM(embed=4, actions=2, deter=6, stoch=3, hidden=5, min_std=0.1, activation="relu")
     state = rssm.initial(torch.zeros(2, 1))
     assert not torch.cat(list(state), -1).any()
     noise = torch.randn(2, 3)
@@ -66,8 +66,13 @@ def test_a_step_of_the_rssm():
     assert not torch.equal(prior.mean, posterior.mean)
     for part in (prior, posterior):
         assert_close(part.stoch, part.mean + part.std * noise)
-        assert (part.std > 0.1).all()
     assert_close(rssm.prior(prior.deter).mean, prior.mean)
+    for out in (rssm.prior_out, rssm.posterior_out):
+        nn.init.zeros_(out.weight)
+        nn.init.zeros_(out.bias)
+    spread = torch.full((2, 3), math.log(2) + 0.1)  # softplus(0) = log 2, and the least spread on top
+    assert_close(rssm.prior(prior.deter).std, spread)
+    assert_close(rssm.posterior(prior.deter, torch.zeros(2, 5)).std, spread)
 
 
 def test_an_untrained_actor_has_the_spread_that_was_asked_for():
@@ -159,3 +164,10 @@ def test_the_other_defaults_are_the_papers():
     assert (train.evaluate_every, Env().action_repeat, Env().size) == (10_000, 2, 64)
     assert (rates.model, rates.critic, rates.actor, rates.clip) == (6e-4, 8e-5, 8e-5, 100.0)
     assert (Truncation().threshold, Truncation().window) == (0.10, 10)
+
+
+def test_the_rssm_has_the_activation_that_it_is_given():
+    negative = torch.full((1, 8), -1.0)
+    for name, expected in (("relu", 0.0), ("elu", math.expm1(-1.0))):  # ELU(−1) = e⁻¹ − 1
+        rssm = RSSM(embed=4, actions=2, deter=6, stoch=3, hidden=5, min_std=0.1, activation=name)
+        assert_close(rssm.activation(negative), torch.full((1, 8), expected))

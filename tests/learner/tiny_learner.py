@@ -13,7 +13,8 @@ def tiny_learner(*, seed=0, size=32, model=None, retrace=None, truncation=None, 
     """A learner whose first weights are a function of the seed; the dicts override its tiny settings."""
     torch.manual_seed(seed)
     return Learner(
-        model=Model(**{"depth": 2, "deter": 6, "stoch": 3, "hidden": 8, "reward_units": 8, "free_nats": 0.0}
+        model=Model(**{"depth": 2, "deter": 6, "stoch": 3, "hidden": 8, "activation": "elu", "reward_units": 8,
+                       "free_nats": 0.0}
                     | (model or {})),
         retrace=Retrace(**{"reverse_units": 8} | (retrace or {})),
         truncation=Truncation(**(truncation or {})),

@@ -118,3 +118,17 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "values"), [("tasks", ["a", "a"]), ("variants", ["ccwm"] * 2), ("seeds", [3, 3])])
 def test_an_entry_that_stands_twice(tmp_path: Path, key: str, values: list[Any]) -> None:
     assert refusal(tmp_path, edited(**{f"study__{key}": values})).startswith(f"study.{key}: {values} names one twice")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"retrace__horizon": 12}, "retrace.horizon (12) must be below train.length (12)"),
+        (
+            {"truncation__mode": "adaptive", "truncation__window": 12},
+            "truncation.window (12) must be below train.length (12), or no change of value would ever be seen",
+        ),
+    ],
+)
+def test_windows_too_short_for_what_they_serve_are_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    assert refusal(tmp_path, edited(train__length=12, **changes)) == told

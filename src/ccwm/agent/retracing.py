@@ -50,14 +50,14 @@ class Retracing(nn.Module):
 
     @torch.no_grad()
     def signal(self, posterior: LatentState, model: WorldModel, actor: Actor, critic: ScalarHead) -> Tensor:
-        """What truncation watches: V, or Q = r̂ + γV one model step ahead under the greedy action.   → [T, B]."""
+        """What truncation watches: V, or Q = r̂(z) + γV(ẑ') one model step ahead under the greedy action.   → [T, B]."""
         value: Tensor
         if self.truncation.signal == "value":
             value = critic(posterior.feature)
             return value
         flat = posterior.flatten()
         ahead = model.rssm.predict(flat, actor.greedy(flat.feature), torch.zeros_like(flat.stoch)).feature
-        value = model.reward(ahead) + model.discount(ahead, self.discount) * critic(ahead)
+        value = model.reward(flat.feature) + model.discount(flat.feature, self.discount) * critic(ahead)
         return value.reshape(posterior.stoch.shape[:2])
 
     def walk(self, posterior: LatentState, model: WorldModel, noise: Tensor) -> LatentState:

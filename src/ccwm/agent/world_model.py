@@ -38,6 +38,7 @@ class WorldModel(nn.Module):
             stoch=model.stoch,
             hidden=model.hidden,
             min_std=model.min_std,
+            activation=model.activation,
         )
         feature = self.rssm.feature
         self.decoder = Decoder(feature=feature, size=size, depth=model.depth)

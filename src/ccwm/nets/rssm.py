@@ -12,8 +12,11 @@ from ccwm.structs import Gaussian, LatentState
 class RSSM(nn.Module):
     """q_ψ1 (the prior, ``predict``) and q_ψ2 (the posterior, ``correct``) over latent states."""
 
-    def __init__(self, *, embed: int, actions: int, deter: int, stoch: int, hidden: int, min_std: float) -> None:
+    def __init__(
+        self, *, embed: int, actions: int, deter: int, stoch: int, hidden: int, min_std: float, activation: str
+    ) -> None:
         super().__init__()
+        self.activation = nn.ELU() if activation == "elu" else nn.ReLU()
         self.deter, self.stoch, self.min_std = deter, stoch, min_std
         self.enter = nn.Linear(stoch + actions, hidden)
         self.cell = nn.GRUCell(hidden, deter)
@@ -35,16 +38,16 @@ class RSSM(nn.Module):
 
     def advance(self, deter: Tensor, stoch: Tensor, action: Tensor) -> Tensor:
         """One step of the GRU: [N, deter], [N, stoch], [N, A] → [N, deter]."""
-        out: Tensor = self.cell(functional.elu(self.enter(torch.cat([stoch, action], -1))), deter)
+        out: Tensor = self.cell(self.activation(self.enter(torch.cat([stoch, action], -1))), deter)
         return out
 
     def prior(self, deter: Tensor) -> Gaussian:
         """q_ψ1 given the GRU's new state: [..., deter] → [..., stoch]."""
-        return self._gaussian(self.prior_out(functional.elu(self.prior_hidden(deter))))
+        return self._gaussian(self.prior_out(self.activation(self.prior_hidden(deter))))
 
     def posterior(self, deter: Tensor, embed: Tensor) -> Gaussian:
         """q_ψ2 given the GRU's new state and the *projected* embedding: [N, deter], [N, hidden] → [N, stoch]."""
-        return self._gaussian(self.posterior_out(functional.elu(self.posterior_hidden(deter) + embed)))
+        return self._gaussian(self.posterior_out(self.activation(self.posterior_hidden(deter) + embed)))
 
     def predict(self, state: LatentState, action: Tensor, noise: Tensor) -> LatentState:
         """ẑ_{t+1} ~ q_ψ1(· | z_t, a_t): [N, ·], [N, A], [N, stoch] → [N, ·]."""
