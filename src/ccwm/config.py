@@ -102,7 +102,7 @@ class Model(Section):
     hidden: int = Field(256, ge=1, le=8192)
     """Units of the dense layers inside the RSSM."""
     activation: Literal["relu", "elu"] = "relu"
-    """Activation of the RSSM's dense layers: the paper's ReLU, or Dreamer's ELU, which learns faster in small networks."""
+    """Activation of the RSSM's dense layers: the paper's ReLU, or Dreamer's ELU, faster to learn in small networks."""
     min_std: float = Field(0.1, gt=0, le=10)
     """Added to softplus, so that no latent Gaussian collapses."""
     reward_layers: int = Field(2, ge=1, le=8)
