@@ -129,8 +129,8 @@ def test_same_files_give_the_same_bytes_over_an_older_report(tree: Path, built: 
     out = tmp_path / "report"
     out.mkdir()
     (out / "stale.txt").write_text("of an older report")
-    (tmp_path / ".report.partial").mkdir()
-    (tmp_path / ".report.partial" / "killed.txt").write_text("of a report that was killed")
+    (tmp_path / ".report.tmp").mkdir()
+    (tmp_path / ".report.tmp" / "killed.txt").write_text("of a report that was killed")
     build(tree, out)
     first, second = (
         {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}

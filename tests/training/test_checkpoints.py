@@ -131,7 +131,7 @@ def save_with_limit(directory: Path, limit: int) -> None:
 @pytest.mark.parametrize("limit", [10, 1000])  # the sum does not fit; the sum does, the checkpoint does not
 def test_a_full_disk_leaves_the_previous_ones_and_nothing_else(checkpoints: Checkpoints, limit: int) -> None:
     before = {path.name: path.read_bytes() for path in checkpoints.directory.iterdir()}
-    writer = SERVER.Process(target=save_with_limit, args=(checkpoints.directory, limit))
+    writer = SERVER.Process(daemon=True, target=save_with_limit, args=(checkpoints.directory, limit))
     writer.start()
     writer.join()
     assert writer.exitcode == 3

@@ -56,7 +56,7 @@ def write_beyond_the_limit(path: Path, limit: int) -> None:
 
 def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     write_atomically(tmp_path / "x", b"old")
-    writer = SERVER.Process(target=write_beyond_the_limit, args=(tmp_path / "x", 1000))
+    writer = SERVER.Process(daemon=True, target=write_beyond_the_limit, args=(tmp_path / "x", 1000))
     writer.start()
     writer.join()
     assert writer.exitcode == 3

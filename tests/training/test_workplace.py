@@ -62,7 +62,7 @@ def hold(work: Path, held: object, release: object) -> None:
 
 def test_a_directory_is_held_by_one_process_until_it_ends(tmp_path: Path) -> None:
     held, release = SERVER.Event(), SERVER.Event()
-    holder = SERVER.Process(target=hold, args=(tmp_path, held, release))
+    holder = SERVER.Process(daemon=True, target=hold, args=(tmp_path, held, release))
     holder.start()
     held.wait()
     with pytest.raises(WorkDirectoryBusy, match=f"in use by process {holder.pid};"), exclusive(tmp_path):

@@ -132,7 +132,9 @@ class Stage:
 
     def __init__(self, root: Path, script: str, arguments: tuple[str, ...], environment: dict[str, str]) -> None:
         self._log = root / f"{Path(script).stem}.log"
-        self._process = SERVER.Process(target=run_script, args=(root, script, arguments, environment, self._log))
+        self._process = SERVER.Process(
+            daemon=True, target=run_script, args=(root, script, arguments, environment, self._log)
+        )
         self._process.start()
 
     @property

@@ -10,7 +10,12 @@ from torch import Tensor
 
 from ccwm.data.episodes import DTYPES, read_window
 from ccwm.data.store import EpisodeStore
+from ccwm.refusal import Refusal
 from ccwm.structs import Batch, Episode
+
+
+class TooShort(Refusal, ValueError):
+    """No episode is as long as a window."""
 
 
 class WindowSampler:
@@ -68,7 +73,7 @@ class WindowSampler:
         eligible, windows = self._windows(episodes)
         fits = windows >= 1
         if not fits.any():
-            raise ValueError(
+            raise TooShort(
                 f"none of the {len(eligible)} episodes to draw from in {self.store.directory} has train.length = "
                 f"{self.length} steps: lower train.length, or collect longer episodes"
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from ccwm.files import published
 from ccwm.report import figures, strips, summaries, tables, words
 from ccwm.report.curves import Curve, over_seeds, variant_curves, variant_frames
 from ccwm.report.results import STAGES, Results
@@ -37,20 +37,10 @@ def build_report(
     folder appears at once: until then the previous one stays as it was.
     """
     study = Results(results, tasks, variants, seeds)
-    partial, previous = (out.with_name(f".{out.name}.{state}") for state in ("partial", "previous"))
-    for leftover in (partial, previous):  # of a report that was killed
-        shutil.rmtree(leftover, ignore_errors=True)
-    (partial / "figures").mkdir(parents=True)
-    (partial / "tables").mkdir()
-    try:
-        _write(study, partial, title=title, colours=figures.variant_colours(variants, colours))
-    except BaseException:
-        shutil.rmtree(partial)
-        raise
-    if out.exists():
-        out.rename(previous)
-    partial.rename(out)
-    shutil.rmtree(previous, ignore_errors=True)
+    with published(out) as folder:
+        (folder / "figures").mkdir()
+        (folder / "tables").mkdir()
+        _write(study, folder, title=title, colours=figures.variant_colours(variants, colours))
     return out / "index.html"
 
 
