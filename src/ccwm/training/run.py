@@ -140,6 +140,7 @@ def _fit(learning: Learning, module: CCWM, cycles: Cycles, store: EpisodeStore, 
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*number of training batches.*logging interval.*")
+    warnings.filterwarnings("ignore", message=".*treespec, LeafSpec.*")
     progress = LiveProgress(
         cycles.history, env_steps=settings.env_steps, updates=cycles.total * settings.updates, label=label
     )
