@@ -9,14 +9,10 @@ import numpy as np
 from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import nn
 
-from ccwm.agent.behaviour import Behaviour
+from ccwm.agent.learner import Learner
 from ccwm.agent.recurrent import RecurrentPolicy
-from ccwm.agent.retracing import Retracing
-from ccwm.agent.world_model import WorldModel
-from ccwm.config import Behaviour as BehaviourSettings
-from ccwm.config import Env, Model, Render, Retrace, Section, Truncation
+from ccwm.config import Behaviour, Env, Model, Render, Retrace, Section, Truncation
 
 FORMAT = 1
 
@@ -36,25 +32,22 @@ class AgentCard(Section):
     model: Model
     retrace: Retrace
     truncation: Truncation
-    behaviour: BehaviourSettings
+    behaviour: Behaviour
 
 
-class Agent(nn.Module):
-    """A trained agent: its parts, its card, and greedy acting by ``reset`` and ``act``."""
+class Agent(Learner):
+    """A trained agent: the learner's parts, its card, and greedy acting by ``reset`` and ``act``."""
 
     def __init__(self, card: AgentCard) -> None:
-        super().__init__()
-        self.card = card
-        self.world_model = WorldModel(card.model, size=card.env.size, actions=card.actions)
-        feature = self.world_model.rssm.feature
-        self.behaviour = Behaviour(card.behaviour, feature=feature, actions=card.actions)
-        self.retracing = (
-            Retracing(
-                card.retrace, card.truncation, feature=feature, actions=card.actions, discount=card.behaviour.discount
-            )
-            if card.retrace.weight > 0
-            else None
+        super().__init__(
+            model=card.model,
+            retrace=card.retrace,
+            truncation=card.truncation,
+            behaviour=card.behaviour,
+            size=card.env.size,
+            actions=card.actions,
         )
+        self.card = card
         self.policy = RecurrentPolicy(self.world_model, self.behaviour.actor)
         self.rows = 0
 
@@ -74,7 +67,7 @@ class Agent(nn.Module):
         return self.policy.act(image)
 
 
-def save_agent(directory: Path, learner: nn.Module, card: AgentCard) -> None:
+def save_agent(directory: Path, learner: Learner, card: AgentCard) -> None:
     """Write ``agent.safetensors`` and ``agent.json`` into an existing directory."""
     weights = {name: value.detach().cpu().contiguous() for name, value in learner.state_dict().items()}
     save_file(weights, directory / "agent.safetensors")

@@ -28,7 +28,7 @@ class History:
             "env_steps": env_steps,
             "updates": updates,
             "return_mean": float(np.mean(returns)),
-            "return_sd": float(np.std(returns)),
+            "return_sd": float(np.std(returns, ddof=1)) if len(returns) > 1 else 0.0,
             "episodes": len(returns),
         }
         if successes:
