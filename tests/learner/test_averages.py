@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from ccwm.ops.masking import masked_mean
-from ccwm.ops.statistics import bootstrap_mean, interquartile_mean
+from ccwm.ops.statistics import bootstrap_mean, bootstrap_median, interquartile_mean
 
 
 def test_a_masked_mean_divides_by_what_is_kept():
@@ -57,3 +57,9 @@ def test_a_bootstrap_is_a_function_of_its_seed():
     assert bootstrap_mean(values, seed=1) == bootstrap_mean(values, seed=1)
     draws = {bootstrap_mean(values**2, seed=seed) for seed in range(4)}
     assert len(draws) > 1
+
+
+def test_a_bootstrapped_median_is_one_of_the_values():
+    assert bootstrap_median(np.array([0.0, 0.0, 0.0, 9.0, 9.0]), seed=0) == (0.0, 9.0)
+    # To move the median, one of ten values would have to be half of ten draws.
+    assert bootstrap_median(np.array([*[2.0] * 9, 50.0]), seed=0) == (2.0, 2.0)

@@ -25,6 +25,18 @@ def interquartile_mean(values: np.ndarray) -> float:
 
 def bootstrap_mean(values: np.ndarray, *, seed: int) -> Interval:
     """Percentile bootstrap of the mean.   [N] → interval."""
-    draws = np.random.default_rng(seed).choice(values, (DRAWS, len(values))).mean(1)
+    return _percentiles(_resamples(values, seed).mean(1))
+
+
+def bootstrap_median(values: np.ndarray, *, seed: int) -> Interval:
+    """Percentile bootstrap of the median.   [N] → interval."""
+    return _percentiles(np.median(_resamples(values, seed), 1))
+
+
+def _resamples(values: np.ndarray, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).choice(values, (DRAWS, len(values)))
+
+
+def _percentiles(draws: np.ndarray) -> Interval:
     low, high = np.percentile(draws, [2.5, 97.5])
     return Interval(float(low), float(high))

@@ -20,8 +20,8 @@ def error_frames(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def enlarge(frames: np.ndarray) -> np.ndarray:
-    """Repeat pixels until a frame is at least SHOWN_PIXELS high.   [..., size, size, 3] → larger."""
-    factor = -(-SHOWN_PIXELS // frames.shape[-2])
+    """Repeat pixels until a frame is at least SHOWN_PIXELS high.   [..., height, width, 3] → larger."""
+    factor = -(-SHOWN_PIXELS // frames.shape[-3])
     return frames.repeat(factor, -3).repeat(factor, -2)
 
 

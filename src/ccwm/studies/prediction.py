@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ccwm.agent.export import Agent
-from ccwm.ops.statistics import bootstrap_mean
+from ccwm.ops.statistics import bootstrap_median
 from ccwm.seeds import named_seed
 from ccwm.structs import Episode, LatentState, stack
 
@@ -84,9 +84,9 @@ def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 
 def summarise(prediction: Prediction, *, context: int) -> dict[str, float]:
-    """The study's metrics; the interval is a 95 % bootstrap interval of the mean over episodes."""
+    """The study's metrics; the interval is a 95 % bootstrap interval of the median over episodes."""
     steps = useful_steps(prediction.error, prediction.baseline)
-    interval = bootstrap_mean(steps.astype(np.float64), seed=0)
+    interval = bootstrap_median(steps.astype(np.float64), seed=0)
     return {
         "episodes": len(steps),
         "context": context,

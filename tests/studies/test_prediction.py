@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from trained_agent import small_agent
+
+from ccwm.agent.policy import RandomPolicy
+from ccwm.structs import Episode
+from ccwm.studies.prediction import Prediction, predict_open_loop, summarise, useful_steps
+from ccwm.studies.returns import agent_world
+from ccwm.training.acting import play
+
+
+@pytest.fixture(scope="module")
+def episodes() -> list[Episode]:
+    world = agent_world(small_agent())
+    return [play([world], RandomPolicy(2), [seed])[0].episode for seed in range(3)]
+
+
+def test_useful_steps_end_where_the_prediction_is_no_better():
+    error = np.array([[0.1, 0.2, 0.5, 0.1], [0.1, 0.1, 0.1, 0.1], [0.3, 0.1, 0.1, 0.1]])
+    baseline = np.array([[0.2, 0.3, 0.5, 0.9], [0.2, 0.2, 0.2, 0.2], [0.2, 0.2, 0.2, 0.2]])
+    assert useful_steps(error, baseline).tolist() == [2, 4, 0]  # equal counts as no better; the whole horizon; never
+
+
+def test_the_summary_is_of_the_median():
+    steps = np.array([0, 1, 4])
+    error = (np.arange(4) >= steps[:, None]).astype(float)  # worse from step 0, 1 and never
+    got = summarise(Prediction(np.empty(0), np.empty(0), error, np.full((3, 4), 0.5)), context=5)
+    assert (got["useful_steps_median"], got["horizon"], got["context"]) == (1.0, 4, 5)
+    assert got["useful_steps_mean"] == pytest.approx(5 / 3)
+    assert (got["useful_steps_low"], got["useful_steps_high"]) == (0.0, 4.0)  # a median of three draws can be any
+
+
+def test_a_prediction_sees_its_context_and_nothing_more(episodes):
+    agent = small_agent()
+    first = predict_open_loop(agent, episodes, context=5, horizon=10, seed=0)
+    assert first.truth.shape == first.predicted.shape == (3, 15, 32, 32, 3)
+    assert first.error.shape == first.baseline.shape == (3, 10)
+
+    def with_images(function) -> Prediction:
+        changed = [episode._replace(image=function(episode.image)) for episode in episodes]
+        return predict_open_loop(agent, changed, context=5, horizon=10, seed=0)
+
+    starts = [
+        next(s for s in range(17) if np.array_equal(episode.image[s : s + 15], truth))
+        for episode, truth in zip(episodes, first.truth, strict=True)
+    ]
+    assert len(set(starts)) > 1  # windows begin where the seed says, not all at the start
+
+    def blank_after_context(image: np.ndarray) -> np.ndarray:
+        index = next(i for i, e in enumerate(episodes) if e.image is image)
+        blank = image.copy()
+        blank[starts[index] + 5 :] = 0
+        return blank
+
+    assert np.array_equal(with_images(blank_after_context).predicted, first.predicted)
+    assert not np.array_equal(with_images(np.zeros_like).predicted, first.predicted)
+
+
+def test_errors_are_of_pixels_between_0_and_1(episodes):
+    got = predict_open_loop(small_agent(), episodes[:1], context=2, horizon=3, seed=0)
+    by_hand = np.mean(((got.predicted[0, 2].astype(float) - got.truth[0, 2]) / 255) ** 2)
+    repeated = np.mean(((got.truth[0, 1].astype(float) - got.truth[0, 4]) / 255) ** 2)
+    assert got.error[0, 0] == pytest.approx(by_hand)
+    assert got.baseline[0, 2] == pytest.approx(repeated)  # the last context frame against the third predicted one
+
+
+def test_an_episode_too_short_is_refused_with_the_keys(episodes):
+    with pytest.raises(ValueError, match=r"rollout.horizon is 32, but a held-out episode has only 31"):
+        predict_open_loop(small_agent(), episodes, context=2, horizon=30, seed=0)
