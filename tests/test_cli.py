@@ -73,7 +73,7 @@ def test_help_lists_every_command_with_a_line(ccwm: Ccwm, group: object, path: l
 
 def test_a_bare_command_shows_its_help(ccwm: Ccwm) -> None:
     _, out, err = ccwm()
-    assert "Usage: ccwm" in out + err
+    assert "ccwm [OPTIONS] COMMAND" in out + err  # before it stands how this process was started
 
 
 def test_the_settings_are_shown_as_yaml_that_can_be_read_back(ccwm: Ccwm) -> None:

@@ -235,12 +235,12 @@ class Trainer(Section):
 
     accelerator: Literal["auto", "cpu", "gpu", "tpu", "mps"] = "auto"
     """The kind of device."""
-    devices: Annotated[int, Field(ge=1)] | Literal["auto"] = 1
-    """How many devices."""
+    devices: Literal[1] = 1
+    """How many devices; several would each act and write to one replay memory, which is not supported yet."""
     precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = "32-true"
     """Number format of the update; mixed is slower than 32 on a CPU."""
-    strategy: Literal["auto", "ddp"] = "auto"
-    """How several devices share the work."""
+    strategy: Literal["auto"] = "auto"
+    """How devices share the work; with one device there is one way."""
     threads: int = Field(2, ge=1, le=1024)
     """CPU threads; pinned, because sums differ in their last bits between thread counts."""
 

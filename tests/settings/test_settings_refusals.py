@@ -28,8 +28,8 @@ INFINITE, NOT_A_NUMBER = float("inf"), float("nan")
         ({"retrace__weight": "1e-4"}, 'retrace.weight: must be a number of at least 0, got "1e-4"'),
         ({"behaviour__discount": 1.0}, "behaviour.discount: must be a number above 0 and below 1, got 1.0"),
         ({"train__env_steps": 1e5}, "train.env_steps: must be a whole number of at least 1, got 100000.0"),
-        ({"trainer__devices": 0}, "trainer.devices: must be a whole number of at least 1 or `auto`, got 0"),
-        ({"trainer__devices": "all"}, 'trainer.devices: must be a whole number of at least 1 or `auto`, got "all"'),
+        ({"trainer__devices": 2}, "trainer.devices: must be `1`, got 2"),
+        ({"trainer__devices": "all"}, 'trainer.devices: must be `1`, got "all"'),
         ({"study__seeds": [0, -1]}, "study.seeds.1: must be a whole number of at least 0 and below 2147483648, got -1"),
         (
             {"transfer__friction": [[1, 2]]},
