@@ -41,7 +41,7 @@ def studied(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Proj
         ("evaluate", f"results/evaluate/{KEY.parent}/*0*"),
         ("rollout-viz", f"results/rollout-viz/{KEY.parent}/*0*"),
         ("transfer", ".work/spool/*/journal.jsonl"),
-        ("report", "*report.partial/figures/*"),
+        ("report", "*report.tmp/figures/*"),
     ],
 )
 def test_kill_9_leaves_nothing_half_written(
