@@ -77,8 +77,8 @@ audit: install ## Look the locked packages up in the vulnerability database
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 	echo "$(TORCH)" | $(BIN)/pip-audit --strict --disable-pip --no-deps --requirement /dev/stdin
 
-clean: ## Delete caches and resumable work (.work); results, data and runs stay
-	rm -rf .work .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: ## Delete caches and resumable training (.work/train); results, data, runs and what is still to be sent to MLflow stay
+	rm -rf .work/train .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests pipeline benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Also delete the virtual environment

@@ -58,6 +58,25 @@ def test_a_prediction_sees_its_context_and_nothing_more(episodes):
     assert not np.array_equal(with_images(np.zeros_like).predicted, first.predicted)
 
 
+def test_the_action_into_the_first_frame_is_unseen_and_every_later_one_counts(episodes):
+    agent, episode = small_agent(), episodes[0]
+    length = len(episode.reward)  # the window is the whole episode, so that it starts at 0
+
+    def predicted(**actions: float) -> np.ndarray:
+        action = episode.action.copy()
+        for index, value in actions.items():
+            action[int(index.removeprefix("at_"))] = value
+        changed = [episode._replace(action=action)]
+        return predict_open_loop(agent, changed, context=5, horizon=length - 5, seed=0).predicted
+
+    first = predicted()
+    assert np.array_equal(predicted(at_0=1.0), first)
+    assert not np.array_equal(predicted(at_1=1.0), first)
+    late = predicted(at_20=1.0)
+    assert np.array_equal(late[:, :20], first[:, :20])
+    assert not np.array_equal(late[:, 20:], first[:, 20:])
+
+
 def test_errors_are_of_pixels_between_0_and_1(episodes):
     got = predict_open_loop(small_agent(), episodes[:1], context=2, horizon=3, seed=0)
     by_hand = np.mean(((got.predicted[0, 2].astype(float) - got.truth[0, 2]) / 255) ** 2)
