@@ -143,10 +143,10 @@ class Retrace(Section):
 class Truncation(Section):
     """Which states leave the retrace loss because their transitions look irreversible."""
 
-    mode: Literal["none", "adaptive", "scheduled"] = "none"
-    """`adaptive` follows changes of the value, `scheduled` drops the end of every episode."""
+    mode: Literal["none", "adaptive", "auto", "scheduled"] = "none"
+    """`adaptive` follows changes of the value, `auto` also finds η, `scheduled` drops the end of every episode."""
     threshold: float = Field(0.10, gt=0)
-    """η, the relative change of the windowed value that counts as sudden."""
+    """η, the relative change of the windowed value that counts as sudden (`adaptive`)."""
     window: int = Field(10, ge=1, le=1000)
     """S, how many values are averaged."""
     lookback: int | None = Field(None, ge=0, le=1000)
@@ -330,7 +330,7 @@ class Settings(Section):
         length = self.train.length
         if self.retrace.weight > 0 and self.retrace.horizon >= length:
             raise ValueError(f"retrace.horizon ({self.retrace.horizon}) must be below train.length ({length})")
-        if self.truncation.mode == "adaptive" and self.truncation.window >= length:
+        if self.truncation.mode in ("adaptive", "auto") and self.truncation.window >= length:
             raise ValueError(
                 f"truncation.window ({self.truncation.window}) must be below train.length ({length}), "
                 f"or no change of value would ever be seen"

@@ -23,11 +23,12 @@ def on_accelerator(parts):
         {"retrace": {"loss": "l2", "reverse_action": "separate"}},
         {"retrace": {"loss": "reconstruction", "detach": "original"}},
         {"truncation": {"mode": "adaptive", "window": 2, "rule": "algorithm1"}},
+        {"truncation": {"mode": "auto", "window": 2}},
         {"truncation": {"mode": "scheduled"}},
         {"truncation": {"mode": "none"}},
         {"behaviour": {"gradient": "reinforce", "entropy": 0.1, "starts": 4}},
     ],
-    ids=["everything", "l2", "reconstruction", "algorithm1", "scheduled", "untruncated", "reinforce"],
+    ids=["everything", "l2", "reconstruction", "algorithm1", "auto", "scheduled", "untruncated", "reinforce"],
 )
 def test_an_update_stays_on_its_device_and_never_waits_for_a_number(changes):
     # A fake tensor refuses to meet one of another device, and to tell its value to Python.
@@ -38,6 +39,8 @@ def test_an_update_stays_on_its_device_and_never_waits_for_a_number(changes):
         for module in learner.modules():
             for name, value in module.named_parameters(recurse=False):
                 setattr(module, name, nn.Parameter(torch.empty(value.shape, device=ACCELERATOR)))
+            for name, value in module.named_buffers(recurse=False):
+                setattr(module, name, torch.empty(value.shape, device=ACCELERATOR))
         losses = learner(on_accelerator(batch), on_accelerator(noise), 0)
         backward(learner, losses)
     made = [*losses.terms.values(), *losses.parts.values(), *(p.grad for p in learner.parameters())]

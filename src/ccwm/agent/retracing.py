@@ -12,8 +12,20 @@ from ccwm.nets.actor import Actor
 from ccwm.nets.mlp import ScalarHead
 from ccwm.nets.reverse import ReverseAction
 from ccwm.ops.masking import masked_mean
-from ccwm.ops.truncation import adaptive_mask, algorithm1_mask, annealed_share, kept_pairs, scheduled_mask
+from ccwm.ops.truncation import (
+    adaptive_mask,
+    algorithm1_mask,
+    annealed_share,
+    kept_pairs,
+    log_quartiles,
+    outlier_threshold,
+    relative_changes,
+    scheduled_mask,
+)
 from ccwm.structs import Batch, Gaussian, LatentState, stack
+
+MEMORY = 100
+"""Updates over which `auto` averages what is usual."""
 
 
 class Retracing(nn.Module):
@@ -25,6 +37,16 @@ class Retracing(nn.Module):
         super().__init__()
         self.settings, self.truncation, self.discount = retrace, truncation, discount
         self.reverse = ReverseAction(feature=feature, actions=actions, units=retrace.reverse_units)
+        self.watched: Tensor
+        self.quartiles: Tensor
+        if truncation.mode == "auto":
+            self.register_buffer("watched", torch.zeros(()))  # updates behind the quartiles
+            self.register_buffer("quartiles", torch.zeros(2))  # log Q₂ and log Q₃ of Δ
+
+    @property
+    def threshold(self) -> float | Tensor:
+        """η: what the settings say, or the outlier's fence of all changes that were watched."""
+        return outlier_threshold(self.quartiles) if self.truncation.mode == "auto" else self.truncation.threshold
 
     def kept(
         self,
@@ -43,10 +65,19 @@ class Retracing(nn.Module):
         if settings.mode == "none" or env_steps < settings.start:
             return torch.ones_like(batch.is_first)
         value = self.signal(posterior, model, actor, critic)
+        if settings.mode == "auto" and self.training:
+            self.watch(value)
         if settings.rule == "algorithm1":
-            return algorithm1_mask(value, threshold=settings.threshold, window=settings.window)
+            return algorithm1_mask(value, threshold=self.threshold, window=settings.window)
         lookback = settings.window if settings.lookback is None else settings.lookback
-        return adaptive_mask(value, threshold=settings.threshold, window=settings.window, lookback=lookback)
+        return adaptive_mask(value, threshold=self.threshold, window=settings.window, lookback=lookback)
+
+    @torch.no_grad()
+    def watch(self, value: Tensor) -> None:
+        """Let the quartiles follow this batch's changes: a plain average first, then over some ``MEMORY`` updates."""
+        now = log_quartiles(relative_changes(value, window=self.truncation.window))
+        self.watched += 1
+        self.quartiles += (now.to(self.quartiles) - self.quartiles) / self.watched.clamp_max(MEMORY)
 
     @torch.no_grad()
     def signal(self, posterior: LatentState, model: WorldModel, actor: Actor, critic: ScalarHead) -> Tensor:
@@ -115,6 +146,7 @@ class Retracing(nn.Module):
             **terms,
             "loss": self.settings.weight * masked_mean(each, mask),
             "truncated_share": 1 - kept.to(each.dtype).mean(),
+            **({"threshold": outlier_threshold(self.quartiles)} if self.truncation.mode == "auto" else {}),
         }
 
     def _bisimulation(

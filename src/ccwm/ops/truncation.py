@@ -18,7 +18,24 @@ def relative_changes(value: Tensor, *, window: int) -> Tensor:
     return (mean[1:] - mean[:-1]).abs() / mean[:-1].abs().clamp_min(VALUE_FLOOR)
 
 
-def adaptive_mask(value: Tensor, *, threshold: float, window: int, lookback: int) -> Tensor:
+def log_quartiles(changes: Tensor) -> Tensor:
+    """log Q₂ and log Q₃ of all Δ, none of which counts for less than ε².   [N, B] with N ≥ 1 → [2]."""
+    logs = changes.clamp_min(VALUE_FLOOR**2).log().flatten()
+    return torch.stack([logs.quantile(level) for level in (0.5, 0.75)])
+
+
+def outlier_threshold(quartiles: Tensor) -> Tensor:
+    """η = Q₃ · (Q₃ / Q₂)³: Tukey's fence for Δ on a logarithmic scale, from the upper half alone.   [2] → scalar.
+
+    Where log Δ is normal, that is 2.7 standard deviations above its mean, as in a box plot. The lower half is left out:
+    a value at rest has changes that are as good as zero, and says nothing of how large the others are.
+    """
+    middle, upper = quartiles.unbind()
+    fence: Tensor = upper + 3 * (upper - middle)
+    return fence.exp()
+
+
+def adaptive_mask(value: Tensor, *, threshold: float | Tensor, window: int, lookback: int) -> Tensor:
     """Section 3.3: where Δ_i > η, the change is at t = i + S and states t − τ … t leave.   [T, B] → bool [T, B]."""
     kept = torch.ones_like(value, dtype=torch.bool)
     sudden = torch.zeros_like(kept)
@@ -28,7 +45,7 @@ def adaptive_mask(value: Tensor, *, threshold: float, window: int, lookback: int
     return kept
 
 
-def algorithm1_mask(value: Tensor, *, threshold: float, window: int) -> Tensor:
+def algorithm1_mask(value: Tensor, *, threshold: float | Tensor, window: int) -> Tensor:
     """Algorithm 1, line 9, to the letter: M_k = ∨_{j=k−S}^{k} (Δ_j < η).   [T, B] → bool [T, B].
 
     A state none of whose Δ_j exists is kept: there is no evidence against it.

@@ -22,6 +22,7 @@ from ccwm.seeds import named_seed
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.cycle import Cycles
 from ccwm.training.history import History, Log
+from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
 from ccwm.training.progress import LiveProgress
 from ccwm.training.signals import deferred_signals
@@ -70,6 +71,7 @@ def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, l
     The caller holds the work directory (``workplace.exclusive``) for longer: until the results are published.
     """
     torch.set_num_threads(learning.trainer.threads)
+    keep_freed_memory()
     store = EpisodeStore(work / "replay", capacity=learning.replay.capacity // learning.env.action_repeat)
     first = EpisodeStore(data, read_only=True)
     first_episodes, first_env_steps = len(first), _env_steps(first, learning.env.action_repeat)
