@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ccwm.ops.gaussian import kl_divergence, unit_nll
+from ccwm.ops.ranks import average
 from ccwm.structs import Gaussian
 
 
@@ -16,8 +17,11 @@ def image_loss(decoded: Tensor, image: Tensor) -> Tensor:
 
 
 def kl_with_free_nats(posterior: Gaussian, prior: Gaussian, *, free_nats: float) -> tuple[Tensor, Tensor]:
-    """(max(mean KL, free nats), mean KL): averaged, then clamped, as Dreamer v1 does.   [T, B, D] → two scalars."""
-    divergence = kl_divergence(posterior, prior).mean()
+    """(max(mean KL, free nats), mean KL): averaged over all ranks, then clamped, as Dreamer v1 does.
+
+    [T, B, D] → two scalars.
+    """
+    divergence = average(kl_divergence(posterior, prior).mean())
     return divergence.clamp_min(free_nats), divergence
 
 
