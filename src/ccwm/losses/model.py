@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ccwm.ops.gaussian import kl_divergence, unit_nll
+from ccwm.ops.gaussian import full, kl_divergence, unit_nll
 from ccwm.ops.ranks import average
 from ccwm.structs import Gaussian
 
@@ -27,7 +27,7 @@ def kl_with_free_nats(posterior: Gaussian, prior: Gaussian, *, free_nats: float)
 
 def continue_loss(logit: Tensor, continues: Tensor) -> Tensor:
     """−log Bernoulli(continues; σ(logit)), averaged.   [T, B] each → scalar."""
-    return functional.binary_cross_entropy_with_logits(logit, continues)
+    return functional.binary_cross_entropy_with_logits(full(logit), continues)
 
 
 def centred(image: Tensor, dtype: torch.dtype) -> Tensor:

@@ -32,7 +32,7 @@ GOODBYE = 60.0
 HOST = "127.0.0.1"
 
 
-class FollowerLost(RuntimeError):
+class FollowerLost(Refusal, RuntimeError):
     """A process that shared the batch has ended before its time; why, it has said itself."""
 
 
@@ -69,17 +69,12 @@ def leading(trainer: Trainer, command: str, orders: str) -> Iterator[None]:
         for _ in range(1, trainer.devices)
     ]
     try:
-        for rank, follower in enumerate(followers, start=1):
-            _tell(follower, f"{rank} {meeting.port} {orders}\n")
-        for rank, follower in enumerate(followers, start=1):
-            while not meeting.check([_present(rank)]):
-                if follower.poll() is not None:
-                    raise FollowerLost(LOST.format(follower.returncode))
-                time.sleep(0.02)
-        with _group(trainer, meeting, 0):
-            yield
-            for follower in followers:
-                follower.wait(GOODBYE)
+        with _dismissed(followers):
+            _gather(followers, meeting, orders)
+            with _group(trainer, meeting, 0), _dismissed(followers):  # before the group goes, which they would miss
+                yield
+                for follower in followers:
+                    follower.wait(GOODBYE)
     except Refusal:
         raise
     except RuntimeError as error:  # torch's word for a connection that has gone
@@ -88,9 +83,6 @@ def leading(trainer: Trainer, command: str, orders: str) -> Iterator[None]:
                 if follower.wait(1):
                     raise FollowerLost(LOST.format(follower.returncode)) from error
         raise
-    finally:
-        for follower in followers:
-            _dismiss(follower)
 
 
 @contextmanager
@@ -112,7 +104,7 @@ def heed_the_leader() -> tuple[int, int, str]:
 
     def wait() -> None:
         sys.stdin.read()
-        os._exit(1)
+        os._exit(0)  # dismissed, which is no failure
 
     threading.Thread(target=wait, daemon=True).start()
     return int(rank), int(port), orders
@@ -139,18 +131,31 @@ def _present(rank: int) -> str:
     return f"rank {rank} is there"
 
 
-def _tell(follower: subprocess.Popen[bytes], line: str) -> None:
-    assert follower.stdin is not None
-    follower.stdin.write(line.encode())
-    follower.stdin.flush()
+def _gather(followers: list[subprocess.Popen[bytes]], meeting: Store, orders: str) -> None:
+    """Give each its orders, and wait until all are there or one never will be."""
+    for rank, follower in enumerate(followers, start=1):
+        assert follower.stdin is not None
+        follower.stdin.write(f"{rank} {meeting.port} {orders}\n".encode())
+        follower.stdin.flush()
+    for rank, follower in enumerate(followers, start=1):
+        while not meeting.check([_present(rank)]):
+            if follower.poll() is not None:
+                raise FollowerLost(LOST.format(follower.returncode))
+            time.sleep(0.02)
 
 
-def _dismiss(follower: subprocess.Popen[bytes]) -> None:
-    """Close its input, on which it ends at once; in no case does it stay."""
-    assert follower.stdin is not None
-    follower.stdin.close()
+@contextmanager
+def _dismissed(followers: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """At the end, close everyone's input, on which they end at once; in no case does one stay."""
     try:
-        follower.wait(5)
-    except subprocess.TimeoutExpired:
-        follower.kill()
-        follower.wait()
+        yield
+    finally:
+        for follower in followers:
+            assert follower.stdin is not None
+            with suppress(BrokenPipeError):
+                follower.stdin.close()
+            try:
+                follower.wait(5)
+            except subprocess.TimeoutExpired:
+                follower.kill()
+                follower.wait()
