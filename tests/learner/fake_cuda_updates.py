@@ -36,6 +36,21 @@ CASES = {
 }
 
 
+shapes = torch.library.Library("aten", "IMPL", "Meta")  # a GRU cell's fused kernel has none of its own
+
+
+@torch.library.impl(shapes, "_thnn_fused_gru_cell")
+def gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
+    return torch.empty_like(hx), hx.new_empty(len(hx), 5 * hx.shape[1])
+
+
+@torch.library.impl(shapes, "_thnn_fused_gru_cell_backward")
+def gru_cell_backward(grad, workspace, has_bias):
+    gates = grad.new_empty(len(grad), 3 * grad.shape[1])
+    bias = gates.new_empty(gates.shape[1]) if has_bias else None
+    return gates, torch.empty_like(gates), torch.empty_like(grad), bias, None if bias is None else bias.clone()
+
+
 class FakeTraining(CCWM):
     """Training without Lightning's trainer, whose noise has no generator to come from."""
 

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
+from ccwm.ops.gaussian import full
+
 
 def world_size() -> int:
     """How many processes share the batch."""
@@ -82,7 +84,7 @@ def picked(value: Tensor, index: Tensor) -> Tensor:
     columns = value.shape[1]
     time, column = index // (columns * world_size()), index % (columns * world_size()) - rank() * columns
     held = (column >= 0) & (column < columns)
-    rows = value.detach()[time, column.clamp(0, columns - 1)]
+    rows = full(value.detach())[time, column.clamp(0, columns - 1)]  # not every exchange knows half precision
     rows = torch.where(held.unsqueeze(-1), rows, 0)
     distributed.all_reduce(rows)
-    return rows[own_part(len(index))]
+    return rows[own_part(len(index))].to(value.dtype)
