@@ -231,16 +231,16 @@ class Train(Section):
 
 
 class Trainer(Section):
-    """Where training runs; every value is passed to Lightning's Trainer."""
+    """Where training runs, and in which number format."""
 
     accelerator: Literal["auto", "cpu", "gpu", "tpu", "mps"] = "auto"
     """The kind of device."""
-    devices: Literal[1] = 1
-    """How many devices; several would each act and write to one replay memory, which is not supported yet."""
+    devices: int = Field(1, ge=1, le=64)
+    """How many devices share each batch, a process for each (on a CPU: how many processes); the first also acts."""
     precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = "32-true"
     """Number format of the update; mixed is slower than 32 on a CPU."""
-    strategy: Literal["auto"] = "auto"
-    """How devices share the work; with one device there is one way."""
+    strategy: Literal["auto", "ddp"] = "auto"
+    """How devices share the work: `ddp` averages their gradients; `auto` is that where there are several devices."""
     threads: int = Field(2, ge=1, le=1024)
     """CPU threads; pinned, because sums differ in their last bits between thread counts."""
 
@@ -324,6 +324,21 @@ class Settings(Section):
     transfer: Transfer
     report: Report
     tracking: Tracking
+
+    @model_validator(mode="after")
+    def _devices_have_work(self) -> Settings:
+        devices = self.trainer.devices
+        if self.train.batch % devices:
+            raise ValueError(
+                f"train.batch ({self.train.batch}) must be a multiple of trainer.devices ({devices}), "
+                f"which share it evenly"
+            )
+        if self.behaviour.starts is not None and self.behaviour.starts < devices:
+            raise ValueError(
+                f"behaviour.starts ({self.behaviour.starts}) must be at least trainer.devices ({devices}), "
+                f"so that each has a dream"
+            )
+        return self
 
     @model_validator(mode="after")
     def _windows_are_long_enough(self) -> Settings:

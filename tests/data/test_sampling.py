@@ -52,6 +52,15 @@ def test_every_window_is_the_slice_that_its_position_names(tmp_path):
     assert torch.equal(batch.is_first, batch.position == 0)
 
 
+@pytest.mark.parametrize("sampling", ["episodes", "steps"])
+def test_columns_are_those_of_the_whole_draw(tmp_path, sampling):
+    store = store_of(tmp_path, [6, 9, 7])
+    options = {"batch": 5, "length": 4, "seed": 0, "sampling": sampling}
+    whole = WindowSampler(store, **options).draw(3)
+    part = WindowSampler(store, **options, columns=slice(2, 5)).draw(3)
+    assert_same(part, type(whole)(*(field[:, 2:5] for field in whole)))
+
+
 def test_shapes_and_types(tmp_path):
     batch = WindowSampler(store_of(tmp_path, [6]), batch=3, length=5, seed=0).draw(0)
     assert (batch.image.shape, batch.image.dtype) == ((5, 3, 3, 4, 4), torch.uint8)

@@ -134,6 +134,20 @@ def test_a_writer_clears_what_a_killed_one_left(directory):
     assert contents(directory) == before
 
 
+def test_a_reader_sees_what_the_writer_appends_when_it_asks(directory):
+    writer, reader = EpisodeStore(directory), EpisodeStore(directory, read_only=True)
+    for number in (4, 5):
+        writer.append(synthetic_episode(number, 3 + number))
+        assert len(reader) == number
+        reader.refresh()
+        assert reader.entries == writer.entries
+    assert rewards(reader) == [0, 100, 200, 300, 400, 500]
+    with (directory / "manifest.jsonl").open("a") as file:
+        file.write('{"name": 1}\n')
+    with pytest.raises(DamagedManifest, match="line 7: name"):
+        reader.refresh()
+
+
 def test_read_only_needs_a_store(tmp_path):
     with pytest.raises(FileNotFoundError, match="no episode store"):
         EpisodeStore(tmp_path / "absent", read_only=True)

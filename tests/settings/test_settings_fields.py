@@ -94,7 +94,7 @@ def test_whole_numbers_may_stand_for_numbers(tmp_path: Any) -> None:
         (("retrace", "weight"), "a number of at least 0"),
         (("retrace", "detach"), "`none` or `original`"),
         (("truncation", "lookback"), "a whole number from 0 to 1000 or `null`"),
-        (("trainer", "devices"), "`1`"),
+        (("trainer", "devices"), "a whole number from 1 to 64"),
         (("model", "continues"), "`true` or `false`"),
         (("transfer", "friction", 0), "a list of 3, each a number above 0"),
         (("transfer", "friction", 0, 2), "a number above 0"),

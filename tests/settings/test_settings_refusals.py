@@ -28,8 +28,8 @@ INFINITE, NOT_A_NUMBER = float("inf"), float("nan")
         ({"retrace__weight": "1e-4"}, 'retrace.weight: must be a number of at least 0, got "1e-4"'),
         ({"behaviour__discount": 1.0}, "behaviour.discount: must be a number above 0 and below 1, got 1.0"),
         ({"train__env_steps": 1e5}, "train.env_steps: must be a whole number of at least 1, got 100000.0"),
-        ({"trainer__devices": 2}, "trainer.devices: must be `1`, got 2"),
-        ({"trainer__devices": "all"}, 'trainer.devices: must be `1`, got "all"'),
+        ({"trainer__devices": 0}, "trainer.devices: must be a whole number from 1 to 64, got 0"),
+        ({"trainer__devices": "all"}, 'trainer.devices: must be a whole number from 1 to 64, got "all"'),
         ({"study__seeds": [0, -1]}, "study.seeds.1: must be a whole number of at least 0 and below 2147483648, got -1"),
         (
             {"transfer__friction": [[1, 2]]},
@@ -132,3 +132,20 @@ def test_an_entry_that_stands_twice(tmp_path: Path, key: str, values: list[Any])
 )
 def test_windows_too_short_for_what_they_serve_are_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
     assert refusal(tmp_path, edited(train__length=12, **changes)) == told
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"train__batch": 16, "trainer__devices": 3},
+            "train.batch (16) must be a multiple of trainer.devices (3), which share it evenly",
+        ),
+        (
+            {"train__batch": 16, "trainer__devices": 4, "behaviour__starts": 3},
+            "behaviour.starts (3) must be at least trainer.devices (4), so that each has a dream",
+        ),
+    ],
+)
+def test_devices_without_work_are_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    assert refusal(tmp_path, edited(**changes)) == told

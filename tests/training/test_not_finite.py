@@ -17,7 +17,8 @@ from ccwm.data.store import EpisodeStore
 from ccwm.structs import Batch
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.collecting import collect_random
-from ccwm.training.module import CCWM, NotFinite
+from ccwm.training.finite import NotFinite
+from ccwm.training.module import CCWM
 from ccwm.training.run import build_module, train
 
 

@@ -13,6 +13,7 @@ from ccwm.agent.retracing import Retracing
 from ccwm.agent.world_model import WorldModel
 from ccwm.config import Behaviour as BehaviourSettings
 from ccwm.config import Model, Retrace, Truncation
+from ccwm.ops.ranks import own_weight, picked, world_size
 from ccwm.structs import Batch
 
 
@@ -69,7 +70,7 @@ class Learner(nn.Module):
             update,
             like=batch.reward,
             length=batch.reward.shape[0],
-            batch=batch.reward.shape[1],
+            batch=batch.reward.shape[1] * world_size(),
             stoch=self.world_model.rssm.stoch,
             actions=self.actions,
             starts=behaviour.starts,
@@ -100,12 +101,13 @@ class Learner(nn.Module):
                 parts["reverse"] = retrace["loss"]
 
         # Behaviour: dream from what was observed
-        chosen = observed.posterior.flatten().map(lambda part: part[noise.start])
-        start = chosen.detach()  # dreaming must not train the model
+        start = observed.posterior.map(lambda part: picked(part, noise.start))  # detached: dreams train no model
         dream = behaviour.dream(start, model, dynamics=noise.dream, action=noise.action)
+        weight = own_weight(len(noise.start))
         for part, values in behaviour.losses(dream, model).items():
-            terms |= named(part, values)
-            parts[part] = values["loss"]
+            weighted = values if weight == 1 else {name: weight * value for name, value in values.items()}
+            terms |= named(part, weighted)
+            parts[part] = weighted["loss"]
         return Losses(parts, {name: value.detach() for name, value in terms.items()})
 
 

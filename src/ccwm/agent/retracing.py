@@ -12,6 +12,7 @@ from ccwm.nets.actor import Actor
 from ccwm.nets.mlp import ScalarHead
 from ccwm.nets.reverse import ReverseAction
 from ccwm.ops.masking import masked_mean
+from ccwm.ops.ranks import gathered
 from ccwm.ops.truncation import (
     adaptive_mask,
     algorithm1_mask,
@@ -75,7 +76,7 @@ class Retracing(nn.Module):
     @torch.no_grad()
     def watch(self, value: Tensor) -> None:
         """Let the quartiles follow this batch's changes: a plain average first, then over some ``MEMORY`` updates."""
-        now = log_quartiles(relative_changes(value, window=self.truncation.window))
+        now = log_quartiles(gathered(relative_changes(value, window=self.truncation.window)))
         self.watched += 1
         self.quartiles += (now.to(self.quartiles) - self.quartiles) / self.watched.clamp_max(MEMORY)
 

@@ -69,6 +69,10 @@ class Manifest:
         self._ends.append(self._end + len(line))
         self.entries.append(entry)
 
+    def refresh(self) -> None:
+        """Read the lines that another process, the directory's one writer, has added."""
+        self._read()
+
     def truncate(self, count: int) -> list[Entry]:
         """Forget all entries but the first ``count`` and return the forgotten ones."""
         forgotten = self.entries[count:]
@@ -90,8 +94,8 @@ class Manifest:
         sync_directory(directory)
 
     def _read(self) -> None:
-        *lines, _torn = self.path.read_bytes().split(b"\n")
-        for number, line in enumerate(lines, start=1):
+        *lines, _torn = self.path.read_bytes()[self._end :].split(b"\n")
+        for number, line in enumerate(lines, start=len(self.entries) + 1):
             try:
                 entry = Entry.model_validate_json(line)
             except ValidationError as error:

@@ -23,7 +23,8 @@ class WindowSampler:
 
     ``sampling`` is ``episodes`` (uniform over episodes, then over starts; Dreamer's way) or ``steps`` (uniform over all
     windows). The sampler keeps nothing between draws: the batch of an update is the same after a restart, in another
-    process, and whatever was appended later if ``episodes`` says how many there were.
+    process, and whatever was appended later if ``episodes`` says how many there were. ``columns`` says which of the B
+    windows are read, where processes share a batch.
     """
 
     def __init__(
@@ -34,12 +35,14 @@ class WindowSampler:
         length: int,
         seed: int,
         sampling: Literal["episodes", "steps"] = "episodes",
+        columns: slice = slice(None),
     ) -> None:
         self.store = store
         self.batch = batch
         self.length = length
         self.seed = seed
         self.sampling = sampling
+        self.columns = columns
 
     @property
     def too_short(self) -> int:
@@ -48,14 +51,14 @@ class WindowSampler:
         return int((windows < 1).sum())
 
     def draw(self, update: int, episodes: int | None = None) -> Batch:
-        """The batch of ``update`` from the manifest's first ``episodes``: [T, B, ...] on the CPU.
+        """The batch of ``update`` from the manifest's first ``episodes``, or its ``columns``: [T, B, ...] on the CPU.
 
         The image is [T, B, 3, size, size] over memory in [T, B, size, size, 3] order: folding T and B gives a
         channels-last tensor without a copy.
         """
-        chosen, starts = self._choose(update, episodes)
+        chosen, starts = (drawn[self.columns] for drawn in self._choose(update, episodes))
         entries = self.store.entries
-        window = self._buffers(entries[chosen[0]].size, entries[chosen[0]].actions)
+        window = self._buffers(len(chosen), entries[chosen[0]].size, entries[chosen[0]].actions)
         for column, (index, start) in enumerate(zip(chosen, starts, strict=True)):
             read_window(self.store.path(index), start, Episode(*(array[:, column] for array in window)))
         position = np.arange(self.length)[:, None] + np.array(starts)
@@ -96,12 +99,9 @@ class WindowSampler:
         steps = np.array([entries[index].steps for index in eligible], dtype=np.int64)
         return eligible, steps - self.length + 1
 
-    def _buffers(self, size: int, actions: int) -> Episode:
+    def _buffers(self, columns: int, size: int, actions: int) -> Episode:
         """Uninitialised memory for one batch, [T, B, ...] of each key."""
         trailing: dict[str, tuple[int, ...]] = {"image": (size, size, 3), "action": (actions,)}
         return Episode(
-            **{
-                name: np.empty((self.length, self.batch, *trailing.get(name, ())), dtype)
-                for name, dtype in DTYPES.items()
-            }
+            **{name: np.empty((self.length, columns, *trailing.get(name, ())), dtype) for name, dtype in DTYPES.items()}
         )

@@ -128,6 +128,10 @@ class EpisodeStore:
                     f"start in a fresh directory"
                 )
 
+    def refresh(self) -> None:
+        """See the episodes that the directory's one writer, another process, has appended since."""
+        self._manifest.refresh()
+
     def truncate(self, count: int) -> None:
         """Forget the episodes after the first ``count``, as a resume from an older checkpoint does."""
         self._refuse_read_only()

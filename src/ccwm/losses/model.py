@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ccwm.ops.gaussian import kl_divergence, unit_nll
+from ccwm.ops.gaussian import full, kl_divergence, unit_nll
+from ccwm.ops.ranks import average
 from ccwm.structs import Gaussian
 
 
@@ -16,14 +17,17 @@ def image_loss(decoded: Tensor, image: Tensor) -> Tensor:
 
 
 def kl_with_free_nats(posterior: Gaussian, prior: Gaussian, *, free_nats: float) -> tuple[Tensor, Tensor]:
-    """(max(mean KL, free nats), mean KL): averaged, then clamped, as Dreamer v1 does.   [T, B, D] → two scalars."""
-    divergence = kl_divergence(posterior, prior).mean()
+    """(max(mean KL, free nats), mean KL): averaged over all ranks, then clamped, as Dreamer v1 does.
+
+    [T, B, D] → two scalars.
+    """
+    divergence = average(kl_divergence(posterior, prior).mean())
     return divergence.clamp_min(free_nats), divergence
 
 
 def continue_loss(logit: Tensor, continues: Tensor) -> Tensor:
     """−log Bernoulli(continues; σ(logit)), averaged.   [T, B] each → scalar."""
-    return functional.binary_cross_entropy_with_logits(logit, continues)
+    return functional.binary_cross_entropy_with_logits(full(logit), continues)
 
 
 def centred(image: Tensor, dtype: torch.dtype) -> Tensor:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ccwm.losses.model import image_loss
-from ccwm.ops.gaussian import unit_nll, wasserstein2
+from ccwm.ops.gaussian import full, unit_nll, wasserstein2
 from ccwm.structs import Gaussian, LatentState
 
 
@@ -34,7 +34,7 @@ def bisimulation(
 
     R̂ has unit variance, so that its KL is ½ (r̂(z̃) − r̂(ž))².
     """
-    l1 = (original.mean - retraced.mean).abs().sum(-1)
+    l1 = (full(original.mean) - full(retraced.mean)).abs().sum(-1)
     reward_kl = unit_nll(reward_original, reward_retraced)
     w2 = wasserstein2(next_original, next_retraced)
     return Bisimulation((l1 - reward_kl - discount * w2).square(), l1, reward_kl, w2)
@@ -42,7 +42,7 @@ def bisimulation(
 
 def l2(original: LatentState, retraced: LatentState) -> Tensor:
     """‖z̃_t − ž_t‖₂² of the same t, over the whole feature.   [..., F] → [...]."""
-    return (original.feature - retraced.feature).square().sum(-1)
+    return (full(original.feature) - full(retraced.feature)).square().sum(-1)
 
 
 def reconstruction(decoded: Tensor, image: Tensor) -> Tensor:

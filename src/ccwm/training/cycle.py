@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import lightning as L
+import torch
+from torch import distributed
 from torch.utils.data import DataLoader, Dataset
 
 from ccwm.agent.recurrent import RecurrentPolicy
 from ccwm.config import Train
 from ccwm.data.sampling import WindowSampler
 from ccwm.data.store import EpisodeStore
+from ccwm.ops.ranks import world_size
 from ccwm.seeds import episode_seed
 from ccwm.structs import Batch
 from ccwm.training.acting import World, play
@@ -35,6 +38,41 @@ class CycleBatches(Dataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         """The batch of the cycle's next updates, counted from where it was entered."""
         return self.sampler.draw(self.first + index, episodes=self.counters.episodes)
+
+
+def cycle_loader(module: CCWM, sampler: WindowSampler, per_cycle: int) -> DataLoader[Batch]:
+    """The current cycle's batches for Lightning; for an accelerator in pinned memory, from where copies do not wait."""
+    batches = CycleBatches(sampler, module.counters, per_cycle)
+    return DataLoader(batches, batch_size=None, pin_memory=module.device.type != "cpu")
+
+
+def agree(module: CCWM) -> None:
+    """All ranks go on from rank 0's counters: it has acted, they have not."""
+    counters = module.counters
+    told = torch.tensor([counters.cycle, counters.updates, counters.env_steps, counters.episodes], device=module.device)
+    distributed.broadcast(told, 0)
+    cycle, updates, counters.env_steps, counters.episodes = told.tolist()
+    if (cycle, updates) != (counters.cycle, counters.updates):
+        raise RuntimeError(f"rank 0 is at update {updates}, this process at {counters.updates}: they share no weights")
+
+
+class Followed(L.Callback):
+    """What a process that only shares the batch does around a cycle's updates: wait until rank 0 has acted."""
+
+    def __init__(self, per_cycle: int, store: EpisodeStore) -> None:
+        self.per_cycle, self.store = per_cycle, store
+
+    def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Take over rank 0's counters, and see the episodes that it has written by then."""
+        assert isinstance(pl_module, CCWM)
+        agree(pl_module)
+        self.store.refresh()
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: object) -> None:
+        """Count cycles."""
+        assert isinstance(pl_module, CCWM)
+        if pl_module.counters.updates == (pl_module.counters.cycle + 1) * self.per_cycle:
+            pl_module.counters.cycle += 1
 
 
 class Cycles(L.Callback):
@@ -67,12 +105,8 @@ class Cycles(L.Callback):
         owed = max(self.settings.env_steps - self.first_env_steps, 0)
         return 1 + -(-owed // self.settings.update_every)
 
-    def loader(self, module: CCWM, sampler: WindowSampler) -> DataLoader[Batch]:
-        """The current cycle's batches for Lightning."""
-        return DataLoader(CycleBatches(sampler, module.counters, self.settings.updates), batch_size=None)
-
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Evaluate if due, then act."""
+        """Evaluate if due, then act; whoever shares the batch waits for it."""
         assert isinstance(pl_module, CCWM)
         counters = pl_module.counters
         try:
@@ -84,6 +118,8 @@ class Cycles(L.Callback):
         except Interrupted:
             self.save(pl_module)
             raise
+        if world_size() > 1:
+            agree(pl_module)
 
     def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: object) -> None:
         """Report losses, and end here if a signal asked for it."""

@@ -11,12 +11,9 @@ from torch import Tensor
 
 from ccwm.agent.learner import Learner
 from ccwm.config import Optimiser
-from ccwm.refusal import Refusal
+from ccwm.ops.ranks import averaged, world_size
 from ccwm.structs import Batch
-
-
-class NotFinite(Refusal, RuntimeError):
-    """A loss or a gradient is NaN or infinite; nothing was stepped."""
+from ccwm.training.finite import Watch
 
 
 @dataclass
@@ -45,6 +42,9 @@ class CCWM(L.LightningModule):
             part: torch.optim.Adam(group, lr=rates[part], eps=optimiser.epsilon, fused=True)
             for part, group in self.groups.items()
         }
+        self.watch = Watch()
+        self.scaler: torch.amp.GradScaler | None = None  # Lightning's, where the precision is 16-mixed
+        self.scaler_state: dict[str, Any] = {}
         self.sums: dict[str, Tensor] = {}
         self.summed = 0
 
@@ -52,36 +52,61 @@ class CCWM(L.LightningModule):
         """One Adam for each part, in the order of ``groups``."""
         return list(self.parts_optimisers.values())
 
+    def on_fit_start(self) -> None:
+        """Take over the loss scaling of ``16-mixed``, which belongs to the state of a run."""
+        self.scaler = getattr(self.trainer.precision_plugin, "scaler", None)
+        if self.scaler is not None and self.scaler_state:
+            self.scaler.load_state_dict(self.scaler_state)
+
     def training_step(self, batch: Batch, index: int) -> None:
         """One update: observe, retrace, dream; then step every part, or nothing at all."""
         noise = self.learner.noise(self.seed, self.counters.updates, batch)
         losses = self.learner(batch, noise, self.counters.env_steps)
-        norms = self._gradients(losses.parts)
-        self._refuse_not_finite({**losses.terms, **norms})
-        optimisers = self.optimizers()
-        assert isinstance(optimisers, list)
-        for optimiser in optimisers:
-            optimiser.step()
+        self._backward(losses.parts)
+        terms = self._share(losses.terms)
+        norms = self._clip()
+        self._remember(self._step(terms, norms))
         self.counters.updates += 1
-        self._remember({**losses.terms, **norms})
 
-    def _gradients(self, parts: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Each loss reaches the parameters of its own part and no others; norms are those before clipping."""
-        norms = {}
+    def _backward(self, parts: dict[str, Tensor]) -> None:
+        """Each loss reaches the parameters of its own part and no others."""
         for part, loss in parts.items():
             self.parts_optimisers[part].zero_grad()
             self.manual_backward(loss, inputs=self.groups[part], retain_graph=True)
+
+    def _share(self, terms: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Gradients and terms of the whole batch, where several processes have each a part of it."""
+        if world_size() == 1:
+            return terms
+        with_gradient = [p for group in self.groups.values() for p in group if p.grad is not None]
+        gradients = [p.grad for p in with_gradient if p.grad is not None]
+        shared = averaged([*gradients, *(value.to(gradients[0].dtype) for value in terms.values())])
+        for parameter, gradient in zip(with_gradient, shared, strict=False):
+            parameter.grad = gradient
+        return dict(zip(terms, shared[len(gradients) :], strict=True))
+
+    def _clip(self) -> dict[str, Tensor]:
+        """Clip each part's gradient by its norm, in the loss's own scale; the norms are those before clipping."""
+        norms = {}
+        for part, optimiser in self.parts_optimisers.items():
+            if self.scaler is not None:
+                self.scaler.unscale_(optimiser)
             norms[f"grad_norm/{part}"] = torch.nn.utils.clip_grad_norm_(self.groups[part], self.clip)
         return norms
 
-    def _refuse_not_finite(self, terms: dict[str, Tensor]) -> None:
-        finite = torch.stack([value.isfinite() for value in terms.values()])
-        if not bool(finite.all()):
-            names = [name for name, fine in zip(terms, finite.tolist(), strict=True) if not fine]
-            raise NotFinite(
-                f"update {self.counters.updates}: {', '.join(names)} not finite; the last checkpoint is kept. "
-                f"Lower optimiser.model or optimiser.clip, or look at the data with NaN in it"
-            )
+    def _step(self, terms: dict[str, Tensor], norms: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Step all parts, or none where something is not finite; returns what is to be logged."""
+        skip = self.watch.look(self.counters.updates, terms, norms, self.scaler)
+        for optimiser in self.parts_optimisers.values():
+            # Fused Adam reads it where the numbers are: an update that must not be made is not waited for.
+            optimiser.found_inf = skip  # type: ignore[attr-defined]
+            optimiser.step()
+        if self.scaler is None or skip is None:
+            return {**terms, **norms}
+        scale = self.scaler.scale(torch.ones_like(skip))
+        self.scaler.update()
+        stepped = {name: torch.where(skip > 0, 0, norm) for name, norm in norms.items()}
+        return {**terms, **stepped, "precision/scale": scale, "precision/skipped": skip}
 
     def _remember(self, terms: dict[str, Tensor]) -> None:
         for name, value in terms.items():
@@ -89,17 +114,20 @@ class CCWM(L.LightningModule):
         self.summed += 1
 
     def averages(self) -> dict[str, float]:
-        """Means of every logged term since the last call."""
+        """Means of every logged term since the last call; NotFinite where one of these updates was not made."""
+        self.watch.check()
         means = {name: float(value) / self.summed for name, value in self.sums.items()}
         self.sums, self.summed = {}, 0
         return means
 
     def snapshot(self) -> dict[str, Any]:
-        """All that a bit-exact resume needs, as tensors and plain values."""
+        """All that a bit-exact resume needs, as tensors and plain values; NotFinite where an update was not made."""
+        self.watch.check()
         return {
             "counters": asdict(self.counters),
             "learner": self.learner.state_dict(),
             "optimisers": {part: optimiser.state_dict() for part, optimiser in self.parts_optimisers.items()},
+            "scaler": self.scaler_state if self.scaler is None else self.scaler.state_dict(),
             "sums": dict(self.sums),
             "summed": self.summed,
         }
@@ -110,4 +138,5 @@ class CCWM(L.LightningModule):
         self.learner.load_state_dict(snapshot["learner"])
         for part, optimiser in self.parts_optimisers.items():
             optimiser.load_state_dict(snapshot["optimisers"][part])
+        self.scaler_state = snapshot["scaler"]
         self.sums, self.summed = dict(snapshot["sums"]), snapshot["summed"]

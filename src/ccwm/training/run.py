@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import resource
+import sys
 import time
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
 
 import lightning as L
 import torch
@@ -18,14 +20,17 @@ from ccwm.config import Behaviour, Env, Model, Optimiser, Render, Replay, Retrac
 from ccwm.data.sampling import WindowSampler
 from ccwm.data.store import EpisodeStore
 from ccwm.envs.factory import make_env
+from ccwm.ops.ranks import own_part, rank
 from ccwm.seeds import named_seed
 from ccwm.training.checkpoints import Checkpoints
-from ccwm.training.cycle import Cycles
+from ccwm.training.cycle import Cycles, Followed, cycle_loader
+from ccwm.training.finite import NotFinite
 from ccwm.training.history import History, Log
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
 from ccwm.training.progress import LiveProgress
 from ccwm.training.signals import deferred_signals
+from ccwm.training.team import device_of, following, heed_the_leader, leading
 
 
 class Learning(NamedTuple):
@@ -41,6 +46,21 @@ class Learning(NamedTuple):
     optimiser: Optimiser
     train: Train
     trainer: Trainer
+
+    def to_json(self) -> str:
+        """One line that ``from_json`` reads."""
+        return json.dumps({name: section.model_dump(mode="json") for name, section in self._asdict().items()})
+
+    @classmethod
+    def from_json(cls, line: str) -> Learning:
+        """The settings of ``to_json``, checked once more."""
+        sections = get_type_hints(cls)
+        return cls(
+            **{
+                name: sections[name].model_validate_json(json.dumps(values))
+                for name, values in json.loads(line).items()
+            }
+        )
 
 
 class Cost(NamedTuple):
@@ -72,7 +92,7 @@ def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, l
     """
     torch.set_num_threads(learning.trainer.threads)
     keep_freed_memory()
-    store = EpisodeStore(work / "replay", capacity=learning.replay.capacity // learning.env.action_repeat)
+    store = open_replay(learning, work)
     first = EpisodeStore(data, read_only=True)
     first_episodes, first_env_steps = len(first), _env_steps(first, learning.env.action_repeat)
     history = History(log=log)
@@ -109,7 +129,10 @@ def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, l
                 exploration=learning.behaviour.exploration,
                 seed=seed,
             )
-            cost = _fit(learning, module, cycles, store, seed=seed, label=label)
+            orders = {"learning": learning.to_json(), "seed": seed, "actions": actions[0], "work": str(work.absolute())}
+            orders["cycles"] = cycles.total
+            with leading(learning.trainer, FOLLOW, json.dumps(orders)):
+                cost = _lead(learning, module, cycles, store, seed=seed, label=label)
             cycles.evaluate(module, final=True)
             cycles.save(module)
     finally:
@@ -132,49 +155,93 @@ def build_module(learning: Learning, *, seed: int, actions: int) -> CCWM:
     return CCWM(learner, optimiser=learning.optimiser, seed=seed)
 
 
-def _fit(learning: Learning, module: CCWM, cycles: Cycles, store: EpisodeStore, *, seed: int, label: str) -> Cost:
-    """Run Lightning's fit loop over the cycles that are left."""
+def _lead(learning: Learning, module: CCWM, cycles: Cycles, store: EpisodeStore, *, seed: int, label: str) -> Cost:
+    """Make the cycles that are left, acting and learning."""
     settings, began, counters = learning.train, time.monotonic(), module.counters
     before = (counters.env_steps, counters.updates)
-    sampler = WindowSampler(
-        store, batch=settings.batch, length=settings.length, seed=seed, sampling=learning.replay.sampling
-    )
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message=".*number of training batches.*logging interval.*")
-    warnings.filterwarnings("ignore", message=".*treespec, LeafSpec.*")
     progress = LiveProgress(
         cycles.history, env_steps=settings.env_steps, updates=cycles.total * settings.updates, label=label
     )
-    trainer = L.Trainer(
-        accelerator=learning.trainer.accelerator,
-        devices=learning.trainer.devices,
-        precision=learning.trainer.precision,
-        strategy=learning.trainer.strategy,
-        max_epochs=max(cycles.total - counters.cycle, 0),
-        reload_dataloaders_every_n_epochs=1,
-        callbacks=[cycles, progress],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    module.train_dataloader = lambda: cycles.loader(module, sampler)  # type: ignore[method-assign]
-    if counters.cycle < cycles.total:
-        try:
-            trainer.fit(module)
-        except SIGTERMException:  # Lightning saw the signal between two of our checks, and would exit with code 0
-            cycles.save(module)
-            cycles.stop.check()
-            raise
+    try:
+        device = _fit(learning, module, store, [cycles, progress], cycles=cycles.total, seed=seed)
+    except SIGTERMException:  # Lightning saw the signal between two of our checks, and would exit with code 0
+        cycles.save(module)
+        cycles.stop.check()
+        raise
     seconds = time.monotonic() - began
     return Cost(
         seconds=seconds,
         env_steps_per_second=(counters.env_steps - before[0]) / seconds,
         updates_per_second=(counters.updates - before[1]) / seconds,
         peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        device=str(trainer.strategy.root_device),
+        device=device,
     )
+
+
+FOLLOW = "from ccwm.training.run import follow; follow()"
+
+
+def follow() -> None:
+    """A process that shares the batches of a leader's training run, and writes nothing."""
+    number, port, line = heed_the_leader()
+    orders = json.loads(line)
+    learning, work = Learning.from_json(orders["learning"]), Path(orders["work"])
+    torch.set_num_threads(learning.trainer.threads)
+    store = open_replay(learning, work, read_only=True)
+    module = build_module(learning, seed=orders["seed"], actions=orders["actions"])
+    saved = Checkpoints(work / "checkpoints").latest()
+    if saved is not None:
+        module.restore(saved["module"])
+    with following(learning.trainer, number, port):
+        try:
+            callback = Followed(learning.train.updates, store)
+            _fit(learning, module, store, [callback], cycles=orders["cycles"], seed=orders["seed"])
+        except NotFinite:  # of the whole batch, so that the leader says it
+            sys.exit(1)
+
+
+def open_replay(learning: Learning, work: Path, *, read_only: bool = False) -> EpisodeStore:
+    """The replay memory of a work directory."""
+    capacity = learning.replay.capacity // learning.env.action_repeat
+    return EpisodeStore(work / "replay", capacity=capacity, read_only=read_only)
+
+
+def _fit(
+    learning: Learning, module: CCWM, store: EpisodeStore, callbacks: list[L.Callback], *, cycles: int, seed: int
+) -> str:
+    """Run Lightning's fit loop over the cycles that are left, on one device, which it names.
+
+    Lightning's own DDP is left alone: docs/decisions.md says why.
+    """
+    settings = learning.train
+    sampler = WindowSampler(
+        store,
+        batch=settings.batch,
+        length=settings.length,
+        seed=seed,
+        sampling=learning.replay.sampling,
+        columns=own_part(settings.batch),
+    )
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*number of training batches.*logging interval.*")
+    warnings.filterwarnings("ignore", message=".*treespec, LeafSpec.*")
+    trainer = L.Trainer(
+        accelerator=learning.trainer.accelerator,
+        devices=device_of(learning.trainer, rank()),
+        precision=learning.trainer.precision,
+        max_epochs=max(cycles - module.counters.cycle, 0),
+        reload_dataloaders_every_n_epochs=1,
+        callbacks=callbacks,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    module.train_dataloader = lambda: cycle_loader(module, sampler, settings.updates)  # type: ignore[method-assign]
+    if module.counters.cycle < cycles:
+        trainer.fit(module)
+    return str(trainer.strategy.root_device)
 
 
 def _env_steps(store: EpisodeStore, action_repeat: int) -> int:

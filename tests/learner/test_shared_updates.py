@@ -1,0 +1,75 @@
+"""Two processes with half a batch each make the update that one makes with all of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from shared_updates import BATCH, CASES, LENGTH, UPDATES, batch_of, columns_of, updated
+from tiny_learner import tiny_learner
+from torch.distributed import TCPStore
+
+from ccwm.ops.ranks import own_part, own_weight
+
+# Relative to the largest number of a tensor: sums of other orders differ in their last bits.
+TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-14}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """The snapshots that two real processes came to, by rank."""
+    folder = tmp_path_factory.mktemp("shared")
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    script = Path(__file__).with_name("shared_updates.py")
+    files = [folder / f"{rank}.pt" for rank in range(2)]
+    processes = [
+        subprocess.Popen([sys.executable, script, str(rank), "2", str(store.port), files[rank]]) for rank in range(2)
+    ]
+    assert [process.wait(240) for process in processes] == [0, 0]
+    return [torch.load(file, weights_only=True) for file in files]
+
+
+def flat(snapshot, prefix=""):
+    """Every number of a snapshot, as tensors by name."""
+    for name, value in snapshot.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}/{name}")
+        elif isinstance(value, torch.Tensor):
+            yield f"{prefix}/{name}", value
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=["float32", "float64"])
+@pytest.mark.parametrize("name", CASES)
+def test_weights_optimisers_and_logged_terms_are_those_of_one_process(shared, name, dtype):
+    alone, first, second = (dict(flat(s)) for s in (updated(name, dtype), *(made[name, dtype] for made in shared)))
+    assert first.keys() == alone.keys()
+    assert first["/sums/model/kl"] != 0
+    for key, value in alone.items():
+        assert torch.equal(first[key], second[key]), key  # ranks never drift apart
+        gap, size = (first[key] - value).abs().max(), value.abs().max()
+        assert gap <= TOLERANCE[dtype] * size.clamp_min(1e-3), f"{key}: {gap / size:.1e}"
+
+
+def test_the_halves_are_unlike_enough_to_tell(shared):
+    """With the mean of the halves' own means, or a clamp of a half, the cases above would have to fail."""
+    batch = batch_of(0, torch.float32)
+    for name in ("ccwm", "adaptive", "scheduled"):
+        learner = tiny_learner(**CASES[name])
+        kept = []
+        for half in (slice(2), slice(2, None)):
+            part = columns_of(batch, half)
+            observed = learner.world_model.observe(part, torch.zeros(LENGTH, BATCH // 2, 3))
+            model, behaviour = learner.world_model, learner.behaviour
+            mask = learner.retracing.kept(part, observed.posterior, model, behaviour.actor, behaviour.critic, 1000)
+            kept.append(int((mask[1:] & mask[:-1] & ~part.is_first[1:]).sum()))
+        assert kept[0] != kept[1], name
+    nats = shared[0]["free nats", torch.float32]["sums"]["model/nats"] / UPDATES
+    assert shared[0]["free nats", torch.float32]["sums"]["model/kl"] / UPDATES > nats
+
+
+def test_a_process_alone_has_everything():
+    assert own_part(7) == slice(0, 7)
+    assert own_weight(7) == 1
