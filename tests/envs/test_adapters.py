@@ -79,9 +79,7 @@ def test_a_lander_is_flown_with_continuous_actions_and_crashes_for_good():
     ("task", "package", "extra"),
     [("gym:LunarLander-v3", "Box2D", "box2d"), ("gym:Pendulum-v1", "pygame", "classic-control")],
 )
-def test_a_missing_package_is_named_with_its_cure(
-    task: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_missing_package_is_named_with_its_cure(task: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch):
     for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)  # Python's word for: not to be imported
