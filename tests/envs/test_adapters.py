@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 from ccwm.envs.adapters import MissingPackage
 from ccwm.envs.change import Change
@@ -26,8 +27,10 @@ def hover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PixelEnv:
     return make_env("my_worlds:Hover", size=32, action_repeat=2, time_limit=100)
 
 
+@pytest.mark.filterwarnings("ignore:The minimal resolution for an image is 36x36")  # of a network that is not ours
 def test_the_worked_example_is_an_environment(hover: PixelEnv):
     check_env(hover, skip_render_check=True)
+    sb3_check_env(hover)
     with pytest.raises(UnknownTask, match=r"my_worlds has no gymnasium\.Env class 'Hoover'"):
         make_env("my_worlds:Hoover", size=32, action_repeat=2, time_limit=100)
 

@@ -29,14 +29,15 @@ def shown_steps(length: int, columns: int = COLUMNS) -> np.ndarray:
 
 def write_contact_sheet(path: Path, rows: list[Row]) -> None:
     """Draw the episodes into a PNG; under each frame stands its step and the reward that came with it."""
-    figure = Figure(figsize=(INCHES * COLUMNS, (INCHES + 0.55) * len(rows)), layout="constrained")
+    figure = Figure(figsize=(INCHES * COLUMNS, (INCHES + 0.65) * len(rows)), layout="constrained")
     grid = np.atleast_2d(figure.subplots(len(rows), COLUMNS))
     for axes in grid.flat:
         axes.set_axis_off()
     for line, (title, episode) in zip(grid, rows, strict=True):
-        line[0].set_title(title, loc="left", fontsize=10, fontweight="bold")
+        heading = line[0].set_title(title, loc="left", fontsize=10, fontweight="bold")
+        heading.set_in_layout(False)  # it reaches over the frames beside it, which need not make room
         for axes, step in zip(line, shown_steps(len(episode.reward)), strict=False):
             axes.imshow(episode.image[step], interpolation="nearest")
-            words = f"{step}: {episode.reward[step]:.3g}" if step else "reset"
+            words = f"step {step}\nreward {episode.reward[step]:.3g}" if step else "reset"
             axes.text(0.5, -0.04, words, transform=axes.transAxes, ha="center", va="top", fontsize=8)
     figure.savefig(path, dpi=120)
