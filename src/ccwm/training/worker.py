@@ -43,7 +43,7 @@ def _serve(link: Connection, env: PixelEnv) -> None:
                 _send(link, info=info)
             else:
                 image, reward, terminated, truncated, info = env.step(np.array(asked["step"], np.float32))
-                _send(link, reward=reward, terminated=terminated, truncated=truncated, info=info)
+                _send(link, reward=float(reward), terminated=bool(terminated), truncated=bool(truncated), info=info)
             link.send_bytes(image.tobytes())
 
 

@@ -61,6 +61,7 @@ class WorkerLane:
 
     def __init__(self, number: int, settings: Mapping[str, Any]) -> None:
         self.number, self._settings = number, settings
+        self._shape = (settings["size"], settings["size"], 3)
         self._restarts = RESTARTS
         self._episode: list[dict[str, Any]] = []  # all that was asked since the last reset
         self._start()
@@ -73,8 +74,7 @@ class WorkerLane:
     @property
     def observation_space(self) -> gymnasium.spaces.Space[Any]:
         """As the environment's own."""
-        size = self._settings["size"]
-        return gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)
+        return gymnasium.spaces.Box(0, 255, self._shape, np.uint8)
 
     @property
     def action_space(self) -> gymnasium.spaces.Space[Any]:
@@ -156,10 +156,7 @@ class WorkerLane:
         if self._actions is None:
             self._greet()
         answer = self._hear()
-        shape = self.observation_space.shape
-        assert shape is not None
-        image = np.frombuffer(self._bytes(), np.uint8).reshape(shape)
-        return Answer(image, **answer)
+        return Answer(np.frombuffer(self._bytes(), np.uint8).reshape(self._shape), **answer)
 
     def _hear(self) -> dict[str, Any]:
         heard: dict[str, Any] = json.loads(self._bytes())
