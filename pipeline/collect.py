@@ -24,6 +24,7 @@ def main() -> None:
                 render=settings.render,
                 seed=item.seed,
                 advance=advance,
+                workers=settings.collect.workers,
             )
         metrics = summarise(rows)
         with published(item.results) as folder:

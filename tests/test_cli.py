@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from ccwm.cli import app, main, params, tracking
+from ccwm.cli import app, data, main, params, tracking
 from ccwm.params import STAGES, load_settings, read_yaml, resolve
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +59,9 @@ def spoil(project: Path, key: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "path"), [(app, []), (params, ["params"]), (tracking, ["tracking"])], ids=["ccwm", "params", "tracking"]
+    ("group", "path"),
+    [(app, []), (params, ["params"]), (data, ["data"]), (tracking, ["tracking"])],
+    ids=["ccwm", "params", "data", "tracking"],
 )
 def test_help_lists_every_command_with_a_line(ccwm: Ccwm, group: object, path: list[str]) -> None:
     code, out, _ = ccwm(*path, "--help")

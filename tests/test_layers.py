@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("nets", "envs", "data"),
     ("agent",),
     ("training", "studies"),
-    ("tracking", "stage", "report", "tuning", "cli"),
+    ("tracking", "stage", "report", "tuning", "commands", "cli"),
 )
 STRANGERS = {"nets", "envs", "data"}  # one layer, but none of them knows another
 

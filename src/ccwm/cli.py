@@ -13,6 +13,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from ccwm.commands.data import data
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
 from ccwm.params import STAGES, BadParams, guess, load_settings, resolve
@@ -27,6 +28,7 @@ REFERENCE = Path("docs/settings.md")
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="World models that learn from retracing.")
 params = typer.Typer(no_args_is_help=True, help="Look at the settings in params.yaml.")
 tracking = typer.Typer(no_args_is_help=True, help="Look after the MLflow store.")
+app.add_typer(data, name="data")
 app.add_typer(params, name="params")
 app.add_typer(tracking, name="tracking")
 console = Console()

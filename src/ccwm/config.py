@@ -79,6 +79,8 @@ class Collect(Section):
     """Random episodes that open the replay memory."""
     heldout: int = Field(5, ge=1, le=1000)
     """Random episodes kept aside for open-loop prediction; they are never trained on."""
+    workers: int = Field(1, ge=1, le=256)
+    """Environments that play at the same time, each in a process of its own if several; it changes no result."""
 
 
 class Replay(Section):

@@ -1,12 +1,15 @@
 """Other people's environments; the worked example of docs/worlds.md runs here as it stands."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
+from ccwm.envs.adapters import MissingPackage
 from ccwm.envs.change import Change
 from ccwm.envs.factory import UnknownTask, check_task, make_env
 from ccwm.envs.pixels import PixelEnv
@@ -24,8 +27,10 @@ def hover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PixelEnv:
     return make_env("my_worlds:Hover", size=32, action_repeat=2, time_limit=100)
 
 
+@pytest.mark.filterwarnings("ignore:The minimal resolution for an image is 36x36")  # of a network that is not ours
 def test_the_worked_example_is_an_environment(hover: PixelEnv):
     check_env(hover, skip_render_check=True)
+    sb3_check_env(hover)
     with pytest.raises(UnknownTask, match=r"my_worlds has no gymnasium\.Env class 'Hoover'"):
         make_env("my_worlds:Hoover", size=32, action_repeat=2, time_limit=100)
 
@@ -58,6 +63,31 @@ def test_pendulum_is_seen_and_scaled():
     steps = [env.step(np.ones(1, np.float32)) for _ in range(4)]
     assert env.world._env.unwrapped.last_u == 2.0  # Pendulum's torque is ±2
     assert steps[-1][2:4] == (False, True)  # its own time limit of 200 frames
+
+
+def test_a_lander_is_flown_with_continuous_actions_and_crashes_for_good():
+    env = make_env("gym:LunarLander-v3", size=64, action_repeat=2, time_limit=1000)
+    assert env.action_space.shape == (2,)  # main engine and side engines; the id's own default is four buttons
+    image, _ = env.reset(seed=0)
+    assert image.max() > 200  # the moon
+    assert len(env.state()) == 8
+    while True:
+        image, _, terminated, truncated, _ = env.step(np.array([-1.0, 0.0], np.float32))
+        if terminated or truncated:
+            break
+    assert (terminated, truncated) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("task", "package", "extra"),
+    [("gym:LunarLander-v3", "Box2D", "box2d"), ("gym:Pendulum-v1", "pygame", "classic-control")],
+)
+def test_a_missing_package_is_named_with_its_cure(task: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)  # Python's word for: not to be imported
+    with pytest.raises(MissingPackage, match=rf'{task} needs a package .*`pip install "gymnasium\[{extra}\]"`'):
+        make_env(task, size=32, action_repeat=1, time_limit=10).reset(seed=0)
 
 
 def test_discrete_actions_are_refused():

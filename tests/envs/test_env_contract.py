@@ -13,7 +13,7 @@ from ccwm.envs.change import UNCHANGED, Change
 from ccwm.envs.factory import UnknownTask, check_task, make_env, needs_gl
 from ccwm.envs.pixels import PixelEnv
 
-KINDS = ["maze_one_way", "cartpole_balance", "gym:Pendulum-v1"]
+KINDS = ["maze_one_way", "cartpole_balance", "gym:Pendulum-v1", "gym:LunarLander-v3"]
 PLAY = """
 import hashlib, sys
 import numpy as np

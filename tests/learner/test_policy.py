@@ -60,7 +60,7 @@ def test_exploring_is_a_function_of_the_seed():
     assert np.array_equal(played(policy, [1, 2, 3]), first)
     other = played(policy, [1, 7, 3])
     assert not np.allclose(other[:, 1], first[:, 1])
-    np.testing.assert_allclose(other[:, [0, 2]], first[:, [0, 2]], atol=1e-6)
+    np.testing.assert_array_equal(other[:, [0, 2]], first[:, [0, 2]])
 
 
 def test_exploration_is_added_and_clipped():
@@ -71,13 +71,15 @@ def test_exploration_is_added_and_clipped():
     assert np.abs(drawn).max() < 1.0
 
 
-def test_a_batch_acts_as_its_rows_do_alone():
+def test_a_batch_acts_as_its_rows_do_alone_to_the_last_bit():
+    """With wide layers, where products of matrices do differ between batch sizes."""
     for exploration in (None, 0.3):
-        policy = recurrent(exploration=exploration)
+        learner = tiny_learner(behaviour={"init_std": 1.0, "units": 256}, model={"deter": 256, "hidden": 256})
+        policy = RecurrentPolicy(learner.world_model, learner.behaviour.actor, exploration=exploration)
         together = played(policy, [5, 6, 7])
         for row, seed in enumerate((5, 6, 7)):
             alone = played(policy, [seed], slice(row, row + 1))
-            np.testing.assert_allclose(alone[:, 0], together[:, row], atol=1e-5)
+            np.testing.assert_array_equal(alone[:, 0], together[:, row])
 
 
 def test_random_actions_are_uniform_and_a_function_of_the_seed():

@@ -17,6 +17,7 @@ from ccwm.training.acting import play
 class Counting(gymnasium.Env[np.ndarray, np.ndarray]):
     """Image and reward tell the action that led to them; two frames a step."""
 
+    observation_space = gymnasium.spaces.Box(0, 255, (4, 4, 3), np.uint8)
     action_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
 
     def __init__(self, steps: int, *, terminates: bool = False) -> None:

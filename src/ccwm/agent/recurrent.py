@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,18 +15,19 @@ from ccwm.structs import LatentState
 
 
 class RecurrentPolicy:
-    """The actor on filtered latent states; greedy, or exploring with additive Gaussian noise that is clipped."""
+    """The actor on filtered latent states; greedy, or exploring with additive Gaussian noise that is clipped.
+
+    Rows are computed one by one: a product of matrices differs in its last bits between batch sizes, and what an
+    environment's agent does must not depend on how many others act beside it.
+    """
 
     def __init__(self, world_model: WorldModel, actor: Actor, *, exploration: float | None = None) -> None:
         self.world_model, self.actor, self.exploration = world_model, actor, exploration
-        self.streams: list[np.random.Generator] = []
-        self.state: LatentState | None = None
-        self.action: Tensor | None = None
+        self.rows: list[_Row] = []
 
     def reset(self, seeds: list[int]) -> None:
         """Begin an episode in each environment."""
-        self.streams = [np.random.default_rng(named_seed("explore", seed)) for seed in seeds]
-        self.state = self.action = None
+        self.rows = [_Row(np.random.default_rng(named_seed("explore", seed))) for seed in seeds]
 
     @torch.no_grad()
     def act(self, image: np.ndarray) -> np.ndarray:
@@ -32,24 +35,37 @@ class RecurrentPolicy:
 
         Greedy acting takes the posterior's mean and the actor's mode; exploring draws both and adds noise.
         """
+        pairs = zip(self.rows, image, strict=True)
+        return np.concatenate([self._act_row(row, single[None]).float().cpu().numpy() for row, single in pairs])
+
+    def _act_row(self, row: _Row, image: np.ndarray) -> Tensor:
+        """One environment's action: uint8 [1, size, size, 3] → [1, A]."""
         weight = self.world_model.rssm.prior_out.weight
         pixels = torch.from_numpy(image).to(weight.device).movedim(-1, -3)
         embed = self.world_model.embed(self.world_model.centre(pixels))
-        if self.state is None or self.action is None:
-            self.state = self.world_model.rssm.initial(embed)
-            self.action = embed.new_zeros(len(image), self.actor.actions)
-        self.state = self.world_model.rssm.correct(
-            self.state, self.action, embed, self._noise(self.state.stoch.shape[-1], weight)
+        if row.state is None or row.action is None:
+            row.state = self.world_model.rssm.initial(embed)
+            row.action = embed.new_zeros(1, self.actor.actions)
+        row.state = self.world_model.rssm.correct(
+            row.state, row.action, embed, self._noise(row, row.state.stoch.shape[-1], weight)
         )
-        policy = self.actor(self.state.feature)
+        policy = self.actor(row.state.feature)
         width = policy.mean.shape[-1]
-        self.action = torch.tanh(policy.sample(self._noise(width, weight)))
+        row.action = torch.tanh(policy.sample(self._noise(row, width, weight)))
         if self.exploration is not None:
-            self.action = (self.action + self.exploration * self._noise(width, weight)).clamp(-1, 1)
-        return self.action.float().cpu().numpy()
+            row.action = (row.action + self.exploration * self._noise(row, width, weight)).clamp(-1, 1)
+        return row.action
 
-    def _noise(self, width: int, like: Tensor) -> Tensor:
+    def _noise(self, row: _Row, width: int, like: Tensor) -> Tensor:
         if self.exploration is None:
-            return like.new_zeros(len(self.streams), width)
-        draws = np.stack([stream.standard_normal(width, dtype=np.float32) for stream in self.streams])
-        return torch.from_numpy(draws).to(like)
+            return like.new_zeros(1, width)
+        return torch.from_numpy(row.stream.standard_normal((1, width), dtype=np.float32)).to(like)
+
+
+@dataclass
+class _Row:
+    """One environment's episode as its agent knows it."""
+
+    stream: np.random.Generator
+    state: LatentState | None = None  # [1, ·]
+    action: Tensor | None = None  # [1, A]

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import load_env_creator
+from gymnasium.error import DependencyNotInstalled
 from gymnasium.spaces import Box, flatten
 
 from ccwm.envs.change import Change
 from ccwm.envs.resize import area_resize
 from ccwm.envs.tasks import UnknownTask
 from ccwm.envs.world import ActionRange, Image, Outcome, Vector
+from ccwm.refusal import Refusal
+
+
+class MissingPackage(Refusal, ImportError):
+    """A Gymnasium environment needs a package that is not installed."""
 
 
 class GymWorld:
@@ -51,7 +60,8 @@ class GymWorld:
 
     def draw(self) -> Image:
         """The environment's own picture, averaged to [size, size, 3]."""
-        picture = self._env.render()
+        with _told_packages(self._task):  # classic control asks for its packages only here
+            picture = self._env.render()
         if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:
             raise ValueError(f"{self._task}: render() must give an image [h, w, 3] with render_mode='rgb_array'")
         return area_resize(picture, self._size)
@@ -68,10 +78,31 @@ class GymWorld:
 def _build(task: str) -> gymnasium.Env[Any, Any]:
     module, _, name = task.partition(":")
     if module == "gym":
-        return gymnasium.make(name, render_mode="rgb_array", disable_env_checker=True)
+        return _build_registered(task, name)
     found: Any = getattr(importlib.import_module(module), name, None)
     if not (inspect.isclass(found) and issubclass(found, gymnasium.Env)):
         raise UnknownTask(task, f"{module} has no gymnasium.Env class {name!r}")
     accepted = inspect.signature(found).parameters.values()
     takes_mode = any(p.name == "render_mode" or p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted)
     return found(**({"render_mode": "rgb_array"} if takes_mode else {}))
+
+
+def _build_registered(task: str, name: str) -> gymnasium.Env[Any, Any]:
+    """A Gymnasium id; a world that can be had both ways, as LunarLander can, is asked for its continuous actions."""
+    with _told_packages(task):
+        entry_point = gymnasium.spec(name).entry_point
+        creator: Any = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+        wanted = {"continuous": True} if "continuous" in inspect.signature(creator).parameters else {}
+        return gymnasium.make(name, render_mode="rgb_array", disable_env_checker=True, **wanted)
+
+
+@contextmanager
+def _told_packages(task: str) -> Iterator[None]:
+    """Within, a package that is missing is named, with the command that installs it."""
+    try:
+        yield
+    except DependencyNotInstalled as error:
+        _, gymnasiums, family = str(gymnasium.spec(task.removeprefix("gym:")).entry_point).partition("gymnasium.envs.")
+        extra = family.partition(".")[0].replace("_", "-")
+        cure = f'`pip install "gymnasium[{extra}]"`' if gymnasiums else "install what it asks for"
+        raise MissingPackage(f"{task} needs a package that is not installed: {cure} ({error})") from error

@@ -35,9 +35,8 @@ def draw_disk(image: Image, place: Point, radius: float, colour: tuple[int, int,
     x, y, r = place.x * scale, place.y * scale, radius * scale
     left, right = max(0, math.floor(x - r - 1)), min(size, math.ceil(x + r + 1))
     top, bottom = max(0, math.floor(y - r - 1)), min(size, math.ceil(y + r + 1))
-    rows, columns = np.ogrid[top:bottom, left:right]
-    away = np.hypot(columns + 0.5 - x, rows + 0.5 - y)
-    cover = np.clip(r - away + 0.5, 0, 1)[..., None]
+    away = np.hypot(np.arange(left, right) + 0.5 - x, np.arange(top, bottom)[:, None] + 0.5 - y)
+    cover = np.minimum(np.maximum(r - away + 0.5, 0), 1)[..., None]
     under = image[top:bottom, left:right]
     image[top:bottom, left:right] = np.rint(under * (1 - cover) + np.array(colour) * cover)
 

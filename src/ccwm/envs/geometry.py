@@ -81,8 +81,8 @@ class Layout:
         zone = self.zone_at(place)
         ways = [math.inf]
         for row, column in itertools.product((top, top + 1), (left, left + 1)):
-            node = Point(column / FINE, row / FINE)
-            if self.zone_at(node) == zone:
+            if self.zone[row // FINE, column // FINE] == zone:
+                node = Point(column / FINE, row / FINE)
                 ways.append(float(self.distance[row, column]) + math.dist(place, node))
         return min(ways)
 

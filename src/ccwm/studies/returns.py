@@ -12,9 +12,10 @@ from ccwm.agent.recurrent import RecurrentPolicy
 from ccwm.envs.change import UNCHANGED, Change
 from ccwm.envs.factory import make_env
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
+from ccwm.envs.vector import World
 from ccwm.ops.statistics import bootstrap_mean, interquartile_mean
 from ccwm.seeds import episode_seed
-from ccwm.training.acting import Played, World, play
+from ccwm.training.acting import Played, play
 
 
 class Return(NamedTuple):

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 
 from ccwm.agent.policy import Policy
+from ccwm.envs.vector import LaneEnvs, LocalLane, World
 from ccwm.structs import Episode
-
-World = gymnasium.Env[np.ndarray, np.ndarray]
 
 
 class Played(NamedTuple):
@@ -30,22 +28,19 @@ class Played(NamedTuple):
 class _Recorder:
     """Collects the steps of one environment's episode."""
 
-    def __init__(self, env: World, seed: int) -> None:
-        self.env = env
-        self.image, info = env.reset(seed=seed)
-        actions = env.action_space.shape
-        assert actions is not None
+    def __init__(self, image: np.ndarray, actions: tuple[int, ...]) -> None:
         self.frames = 0
-        self.success: bool | None = info.get("success")
+        self.success: bool | None = None
         self.done = False
-        self.rows: list[tuple[Any, ...]] = [(self.image, np.zeros(actions, np.float32), 0.0, True, 1.0, False)]
+        self.rows: list[tuple[Any, ...]] = [(image, np.zeros(actions, np.float32), 0.0, True, 1.0, False)]
 
-    def step(self, action: np.ndarray) -> None:
-        self.image, reward, terminated, truncated, info = self.env.step(action)
-        self.frames += info["frames"]
-        self.success = info.get("success")
+    def add(
+        self, image: np.ndarray, action: np.ndarray, reward: float, terminated: bool, truncated: bool, info: Any
+    ) -> None:
+        self.frames += int(info["frames"])
+        self.success = bool(info["success"]) if "success" in info else None
         self.done = terminated or truncated
-        self.rows.append((self.image, action, reward, False, float(not terminated), info["irreversible"]))
+        self.rows.append((image, action, reward, False, float(not terminated), info["irreversible"]))
 
     def played(self) -> Played:
         image, action, reward, is_first, continues, irreversible = zip(*self.rows, strict=True)
@@ -61,19 +56,30 @@ class _Recorder:
 
 
 def play(
-    envs: Sequence[World], policy: Policy, seeds: Sequence[int], *, between: Callable[[], None] = lambda: None
+    envs: LaneEnvs | Sequence[World],
+    policy: Policy,
+    seeds: Sequence[int],
+    *,
+    between: Callable[[], None] = lambda: None,
 ) -> list[Played]:
-    """One whole episode in each environment, a function of the policy and the seeds alone.
+    """One whole episode from each seed, a function of the policy and the seeds alone: not of how many play in step.
 
-    ``between`` is called before every step; what it raises abandons the episodes.
+    ``envs`` are at least as many environments as seeds. ``between`` is called before every step; what it raises
+    abandons the episodes.
     """
+    lanes = envs if isinstance(envs, LaneEnvs) else LaneEnvs([LocalLane(env) for env in envs])
+    actions_taken = lanes.single_action_space.shape
+    assert actions_taken is not None
     policy.reset(list(seeds))
-    recorders = [_Recorder(env, seed) for env, seed in zip(envs, seeds, strict=True)]
+    images, _ = lanes.reset(seed=seeds)
+    recorders = [_Recorder(image, actions_taken) for image in images[: len(seeds)]]
     while not all(recorder.done for recorder in recorders):
         between()
         # Rows that have ended keep their last image; their actions are not taken.
-        actions = policy.act(np.stack([recorder.image for recorder in recorders]))
-        for recorder, action in zip(recorders, actions, strict=True):
+        actions = policy.act(images[: len(seeds)])
+        images, rewards, terminated, truncated, infos = lanes.step(actions)
+        for row, recorder in enumerate(recorders):
             if not recorder.done:
-                recorder.step(action)
+                info = {key: infos[key][row] for key in ("frames", "irreversible", "success") if key in infos}
+                recorder.add(images[row], actions[row], rewards[row], terminated[row], truncated[row], info)
     return [recorder.played() for recorder in recorders]

@@ -11,9 +11,9 @@ import numpy as np
 from ccwm.agent.policy import RandomPolicy
 from ccwm.config import Env, Render
 from ccwm.data.store import EpisodeStore
-from ccwm.envs.factory import make_env
 from ccwm.seeds import episode_seed
 from ccwm.training.acting import play
+from ccwm.training.workers import make_envs
 
 
 class RandomReturn(NamedTuple):
@@ -46,27 +46,38 @@ def collect_random(
     render: Render,
     seed: int,
     advance: Callable[[], None],
+    workers: int = 1,
 ) -> list[RandomReturn]:
-    """Fill a store in ``folder`` for each part with its number of episodes; ``advance`` is called after each."""
-    world = make_env(
-        task, size=env.size, action_repeat=env.action_repeat, time_limit=env.time_limit, quality=render.quality
+    """Fill a store in ``folder`` for each part with its number of episodes; ``advance`` is called after each.
+
+    Each episode is a function of its own seed and they are stored in their order: ``workers`` changes no byte.
+    """
+    wanted = [(part, index) for part, episodes in parts.items() for index in range(episodes)]
+    stores = {part: EpisodeStore(folder / part) for part in parts}
+    envs = make_envs(
+        task,
+        workers=min(workers, len(wanted)),
+        size=env.size,
+        action_repeat=env.action_repeat,
+        time_limit=env.time_limit,
+        quality=render.quality,
     )
     try:
-        actions = world.action_space.shape
+        actions = envs.single_action_space.shape
         assert actions is not None
+        policy = RandomPolicy(actions[0])
         rows = []
-        for part, episodes in parts.items():
-            store = EpisodeStore(folder / part)
-            for index in range(episodes):
-                chosen = episode_seed("collect", seed, part, index)
-                (played,) = play([world], RandomPolicy(actions[0]), [chosen])
-                store.append(played.episode)
+        for first in range(0, len(wanted), envs.num_envs):
+            chosen = wanted[first : first + envs.num_envs]
+            seeds = [episode_seed("collect", seed, part, index) for part, index in chosen]
+            for (part, index), own, played in zip(chosen, seeds, play(envs, policy, seeds), strict=True):
+                stores[part].append(played.episode)
                 length = len(played.episode.reward) - 1
-                rows.append(RandomReturn(part, index, chosen, played.total, length, played.frames))
+                rows.append(RandomReturn(part, index, own, played.total, length, played.frames))
                 advance()
         return rows
     finally:
-        world.close()
+        envs.close()
 
 
 def summarise(rows: list[RandomReturn]) -> dict[str, float]:

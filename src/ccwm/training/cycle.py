@@ -13,10 +13,11 @@ from ccwm.agent.recurrent import RecurrentPolicy
 from ccwm.config import Train
 from ccwm.data.sampling import WindowSampler
 from ccwm.data.store import EpisodeStore
+from ccwm.envs.vector import World
 from ccwm.ops.ranks import world_size
 from ccwm.seeds import episode_seed
 from ccwm.structs import Batch
-from ccwm.training.acting import World, play
+from ccwm.training.acting import play
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.history import History
 from ccwm.training.module import CCWM, Counters

@@ -1,0 +1,127 @@
+"""How many frames a second does a world draw?
+
+    python benchmarks/frames.py [--task cheetah_run] [--size 64] [--json benchmarks/frames.json]
+
+Compares plain dm_control (its own pixels wrapper) with our `full` and `fast`, and with the mazes, in one run: every
+frame is stepped with a random action and drawn. The worlds take turns, round by round, and each one's median round
+counts. Frames per second of the clock are what a person waits for, and depend on what else the machine does; frames per
+second of processor time (of all threads, Mesa's included) hardly do, and the ratios are theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from machine import machine_facts
+from rich.console import Console
+from rich.table import Table
+
+import ccwm.envs  # noqa: F401  (chooses how MuJoCo draws, before dm_control is imported)
+from ccwm.envs.factory import make_env
+from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
+from ccwm.files import write_json
+from ccwm.progress import counter
+
+PLAIN = "dm_control"
+Advance = Callable[[], object]
+
+
+def plain(task: str, size: int) -> Advance:
+    """One drawn frame of dm_control's own pixels wrapper."""
+    from dm_control import suite
+    from dm_control.suite.wrappers import pixels
+
+    domain, name = SUITE_TASKS[task]
+    camera = 2 if domain == "quadruped" else 0
+    render = {"height": size, "width": size, "camera_id": camera}
+    env = pixels.Wrapper(suite.load(domain, name, task_kwargs={"random": 0}), render_kwargs=render)
+    spec, random = env.action_spec(), np.random.default_rng(0)
+    low, high = np.maximum(spec.minimum, -1), np.minimum(spec.maximum, 1)
+    env.reset()
+
+    def advance() -> object:
+        step = env.step(random.uniform(low, high))
+        return env.reset() if step.last() else step.observation["pixels"]
+
+    return advance
+
+
+def ours(task: str, size: int, quality: str) -> Advance:
+    """One drawn frame of our environment."""
+    env = make_env(task, size=size, action_repeat=1, time_limit=1000, quality=quality)
+    actions, random = env.action_space.shape, np.random.default_rng(0)
+    env.reset(seed=0)
+
+    def advance() -> object:
+        image, _, terminated, truncated, _ = env.step(random.uniform(-1, 1, actions).astype(np.float32))
+        return env.reset() if terminated or truncated else image
+
+    return advance
+
+
+class Rates(NamedTuple):
+    """Frames per second of the clock and of processor time."""
+
+    clock: float
+    processor: float
+
+
+def measure(worlds: dict[str, Advance], *, rounds: int, seconds: float) -> dict[str, Rates]:
+    """The median round's rates of each world, after ``seconds`` of processor time in each round."""
+    rates: dict[str, list[Rates]] = {name: [] for name in worlds}
+    for advance in worlds.values():
+        advance()  # the first frame makes the GL context
+    with counter("rounds", rounds) as step:
+        for _ in range(rounds):
+            for name, advance in worlds.items():
+                frames, clock, processor = 0, time.perf_counter(), time.process_time()
+                while (used := time.process_time() - processor) < seconds:
+                    advance()
+                    frames += 1
+                rates[name].append(Rates(frames / (time.perf_counter() - clock), frames / used))
+            step()
+    return {name: Rates(*np.median(found, axis=0).tolist()) for name, found in rates.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", default="cheetah_run", choices=SUITE_TASKS, metavar="TASK", help="of dm_control")
+    parser.add_argument("--size", type=int, default=64, help="pixels of a side")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of processor time, of each world in each round")
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    given = parser.parse_args()
+    facts = machine_facts("dm-control", "mujoco", "numpy")
+    worlds = {PLAIN: plain(given.task, given.size)}
+    worlds |= {quality: ours(given.task, given.size, quality) for quality in ("full", "fast")}
+    worlds |= {task: ours(task, given.size, "full") for task in MAZE_TASKS}
+    rates = measure(worlds, rounds=given.rounds, seconds=given.seconds)
+    ratios = {name: rate.processor / rates[PLAIN].processor for name, rate in rates.items()}
+    columns = ("world", "frames/s of the clock", "frames/s of processor time", f"× {PLAIN}")
+    table = Table(*columns, title=f"{given.task} and mazes, {given.size} × {given.size}")
+    for name, rate in rates.items():
+        table.add_row(name, f"{rate.clock:,.0f}", f"{rate.processor:,.0f}", f"{ratios[name]:.2f}")
+    Console().print(table)
+    if given.json:
+        write_json(
+            given.json,
+            {
+                "machine": facts,
+                "task": given.task,
+                "size": given.size,
+                "rounds": given.rounds,
+                "seconds_a_round": given.seconds,
+                "frames_per_second_of_the_clock": {name: round(rate.clock, 1) for name, rate in rates.items()},
+                "frames_per_second_of_processor_time": {name: round(rate.processor, 1) for name, rate in rates.items()},
+                f"times_{PLAIN}_in_processor_time": {name: round(ratio, 2) for name, ratio in ratios.items()},
+            },
+        )
+
+
+if __name__ == "__main__":
+    main()
