@@ -75,7 +75,7 @@ def test_a_mask_that_takes_nothing_out_has_no_precision_and_finds_nothing():
 def seen(value: list[float], irreversible: str) -> Seen:
     length = len(value)
     episode = Episode(*(np.zeros(length) for _ in range(5)), irreversible=flags(irreversible))
-    return Seen(episode, torch.zeros(length, 1), None, torch.tensor(value))
+    return Seen(episode, torch.zeros(length, 1), None, torch.tensor(value, dtype=torch.float64))
 
 
 def test_a_sweep_by_hand():

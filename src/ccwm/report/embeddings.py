@@ -51,7 +51,7 @@ def embeddings_section(study: Results, folder: Path, save: Save) -> list[dict[st
             shown.append(
                 {
                     "task": task,
-                    "values": save(_values_figure({name: of[3] for name, of in maps.items()}), f"values-{task}"),
+                    "value_map": save(_values_figure({name: of[3] for name, of in maps.items()}), f"values-{task}"),
                     "agents": {name: _agent(task, name, *of[:3], save) for name, of in maps.items()},
                     "table": _table(task, rows),
                 }
