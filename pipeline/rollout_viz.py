@@ -1,4 +1,4 @@
-"""Stage rollout-viz: open-loop prediction on the held-out episodes, as numbers, a strip and a film."""
+"""Stage rollout-viz: what the world model predicts, retraces and takes for irreversible, as numbers and pictures."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ from safetensors.numpy import save_file
 
 from ccwm.data.store import EpisodeStore
 from ccwm.files import published, write_csv, write_json
+from ccwm.progress import counter
 from ccwm.refusal import run_main
 from ccwm.stage import open_stage, parse_item
 from ccwm.studies.agents import ready_agent
+from ccwm.studies.embeddings import write_embeddings
 from ccwm.studies.pictures import film, strip, write_mp4, write_png
 from ccwm.studies.prediction import predict_open_loop, summarise
+from ccwm.studies.retracing import write_retracing
+from ccwm.studies.states import PIECES, study_states
 
 STRIP_EVERY = 5
 
 
 def main() -> None:
-    """Predict, measure and draw."""
+    """Predict, retrace, map, measure and draw."""
     item = parse_item("rollout-viz")
-    with open_stage(item, renders=False) as stage:
-        rollout = stage.settings.rollout
+    with open_stage(item) as stage:
+        rollout, states = stage.settings.rollout, stage.settings.states
         agent = ready_agent(item.model, stage.settings.trainer)
         store = EpisodeStore(item.data / "heldout", read_only=True)
-        prediction = predict_open_loop(
-            agent,
-            [store.episode(index) for index in store.eligible()],
-            context=rollout.context,
-            horizon=rollout.horizon,
-            seed=item.seed,
-        )
+        heldout = [store.episode(index) for index in store.eligible()]
+        prediction = predict_open_loop(agent, heldout, context=rollout.context, horizon=rollout.horizon, seed=item.seed)
         metrics = summarise(prediction, context=rollout.context)
+        with counter("episodes and maps of states", len(heldout) + 2 * states.episodes + PIECES) as advance:
+            study = study_states(
+                agent, heldout, states, shown=rollout.context + rollout.horizon, seed=item.seed, advance=advance
+            )
         with published(item.results) as folder:
             write_json(folder / "metrics.json", metrics)
             errors, baselines = prediction.error.mean(0), prediction.baseline.mean(0)
@@ -40,12 +43,17 @@ def main() -> None:
                     for step, (error, baseline) in enumerate(zip(errors, baselines, strict=True), 1)
                 ),
             )
-            shown = slice(0, rollout.shown)
-            frames = {"truth": prediction.truth[shown], "prediction": prediction.predicted[shown]}
-            save_file(frames, folder / "frames.safetensors")
+            frames = slice(0, rollout.shown)
+            save_file(
+                {"truth": prediction.truth[frames], "prediction": prediction.predicted[frames]},
+                folder / "frames.safetensors",
+            )
             write_png(folder / "strip.png", strip(prediction, 0, every=STRIP_EVERY))
             write_mp4(folder / "rollout.mp4", film(prediction, 0))
-        stage.run.log_metrics(metrics, env_steps=agent.card.env_steps)
+            write_retracing(folder, study.retracing)
+            write_embeddings(folder, study.embeddings, variant=item.variant)
+            write_csv(folder / "truncation.csv", (row._asdict() for row in study.truncation))
+        stage.run.log_metrics({**metrics, **study.metrics()}, env_steps=agent.card.env_steps)
         stage.run.log_artifact(item.results)
 
 

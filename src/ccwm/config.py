@@ -265,6 +265,25 @@ class Rollout(Section):
     """Episodes that are drawn as strips and videos; all held-out ones are measured."""
 
 
+class States(Section):
+    """The latent states along episodes: maps of them, and truncation against the world's truth."""
+
+    episodes: int = Field(20, ge=0, le=1000)
+    """New episodes of the exploring agent that are studied beside the held-out ones."""
+    mapped: int = Field(10_000, ge=10, le=100_000)
+    """States in the map that is coloured by value, drawn from all these episodes; all where there are fewer."""
+    trajectory: int = Field(500, ge=2, le=10_000)
+    """Steps of a greedy episode that are mapped with their retraced states; all where there are fewer."""
+    late: int = Field(76, ge=2, le=10_000)
+    """The last of these steps, mapped on their own."""
+    perplexity: float = Field(30.0, gt=1, le=1000)
+    """t-SNE's perplexity, about the number of neighbours that a state keeps; cut to a third of the states."""
+    neighbours: int = Field(10, ge=1, le=1000)
+    """k, the size of the neighbourhoods that the numbers beside the maps compare."""
+    thresholds: list[PositiveFloat] = Field([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0], min_length=1)
+    """Values of η at which truncation is compared with the world's truth."""
+
+
 class Transfer(Section):
     """Zero-shot transfer: the trained agent in changed worlds."""
 
@@ -323,6 +342,7 @@ class Settings(Section):
     trainer: Trainer
     evaluate: Evaluate
     rollout: Rollout
+    states: States
     transfer: Transfer
     report: Report
     tracking: Tracking

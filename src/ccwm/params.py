@@ -26,7 +26,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "collect": ("env", "render", "collect"),
     "train": ("env", "render", *LEARNING, "trainer"),
     "evaluate": ("trainer", "evaluate"),
-    "rollout-viz": ("trainer", "rollout"),
+    "rollout-viz": ("trainer", "rollout", "states"),
     "transfer": ("trainer", "transfer"),
     "report": ("study", "report"),
 }

@@ -34,6 +34,7 @@ def stale(project: Project) -> set[str]:
         ("report.title", "Another title", ["report"]),
         ("evaluate.episodes", 99, ["evaluate"]),
         ("rollout.horizon", 9, ["rollout-viz"]),
+        ("states.perplexity", 9.0, ["rollout-viz"]),
         ("transfer.draws", 99, ["transfer"]),
         ("truncation.threshold", 0.99, ["train"]),
         ("model.depth", 99, ["train"]),
@@ -56,8 +57,9 @@ def test_a_setting(finished: Project, key: str, value: Any, touched: list[str]) 
     [
         ("src/ccwm/report/page.py", ["report"]),
         ("src/ccwm/report/templates/style.css", ["report"]),
-        ("src/ccwm/studies/returns.py", ["evaluate", "transfer"]),
+        ("src/ccwm/studies/returns.py", list(STUDIES)),
         ("src/ccwm/studies/prediction.py", ["rollout-viz"]),
+        ("src/ccwm/studies/truncation.py", ["rollout-viz"]),
         ("src/ccwm/training/cycle.py", ["train"]),
         ("src/ccwm/nets/rssm.py", ["train", *STUDIES]),
         ("src/ccwm/tracking/run.py", []),

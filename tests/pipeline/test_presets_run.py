@@ -31,6 +31,8 @@ SMALL = {
     "train.log_every": 1,
     "env.time_limit": 200,
     "rollout.horizon": 10,
+    "states.episodes": 1,
+    "states.mapped": 100,
     "evaluate.episodes": 1,
     "transfer.draws": 1,
 }

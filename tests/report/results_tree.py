@@ -11,6 +11,7 @@ import imageio.v2 as imageio
 import numpy as np
 import pandas as pd
 from safetensors.numpy import save_file
+from states_files import write_states
 
 SIZE, CONTEXT, HORIZON = 32, 3, 12
 
@@ -149,6 +150,7 @@ def write_rollout(folder: Path, rank: int) -> None:
             "baseline_error_mean": float(baseline.mean()),
         },
     )
+    write_states(folder, truth, prediction, retraces=rank > 0)
     write_run(folder, "rollout-viz")
 
 

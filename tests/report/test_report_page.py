@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 from results_tree import write_tree
+from states_files import state_figures
 
 from ccwm.report import build_report
 from ccwm.report.results import STAGES
@@ -67,9 +68,14 @@ class Text(HTMLParser):
 def test_every_file_is_there_and_nothing_else_is_left(built: Path) -> None:
     names = {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()}
     figures = {
-        f"figures/{name}-{TASK}.{kind}" for name in ("learning", "strip", "errors", "losses") for kind in ("svg", "pdf")
+        f"figures/{name}.{kind}"
+        for name in (*(f"{name}-{TASK}" for name in ("learning", "strip", "errors", "losses")), *state_figures(TASK))
+        for kind in ("svg", "pdf")
     }
-    csvs = {f"tables/{name}.csv" for name in ("evaluation", "prediction", "transfer", "cost", "runs")}
+    csvs = {
+        f"tables/{name}.csv"
+        for name in ("evaluation", "prediction", "embeddings", "truncation", "transfer", "cost", "runs")
+    }
     assert names == {"index.html", "report.md", "figures/overview.png"} | figures | csvs
     assert [path.name for path in built.parent.iterdir()] == ["report"]
     assert Image.open(built / "figures/overview.png").size[0] == 1536
@@ -147,7 +153,7 @@ def test_missing_stage_is_said_in_its_place(tree: Path, tmp_path: Path, stage: s
     shutil.rmtree(results / stage)
     page = build(results, tmp_path / "report")
     said = re.findall(r'<p class="missing">.*?</p>', page, re.DOTALL)
-    assert len(said) == (2 if stage == "train" else 1)  # training feeds two sections
+    assert len(said) == {"train": 2, "rollout-viz": 4}.get(stage, 1)  # some stages feed several sections
     assert all(f"<code>dvc repro {stage}" in text for text in said)
     assert (tmp_path / "report" / "report.md").read_text().count("**Missing:**") == 1
 

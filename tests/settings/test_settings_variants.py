@@ -96,6 +96,7 @@ OTHER_VALUES: dict[str, JsonValue] = {
     "trainer__threads": 77,
     "evaluate__episodes": 777,
     "rollout__horizon": 77,
+    "states__neighbours": 77,
     "transfer__draws": 77,
     "report__title": "Another title",
     "tracking__experiment": "another",

@@ -47,11 +47,12 @@ TINY: dict[str, dict[str, Any]] = {
         "log_every": 3,
     },
     "rollout": {"context": 3, "horizon": 8},
+    "states": {"episodes": 1, "mapped": 20},
     "transfer": {"rows": [["R"], ["L"]]},
 }
 
 SERVER = multiprocessing.get_context("forkserver")
-STUDIES = ("agents", "pictures", "prediction", "transfer")
+STUDIES = ("agents", "pictures", "prediction", "states", "transfer")
 SERVER.set_forkserver_preload(
     ["ccwm.stage", "ccwm.training.publish", "ccwm.training.collecting", "ccwm.report.page", "mlflow.pyfunc"]
     + [f"ccwm.studies.{name}" for name in STUDIES]

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from ccwm.files import published
-from ccwm.report import figures, strips, summaries, tables, words
+from ccwm.report import embeddings, figures, retracing, strips, summaries, tables, truncation, words
 from ccwm.report.curves import Curve, over_seeds, variant_curves, variant_frames
 from ccwm.report.results import STAGES, Results
 
@@ -45,6 +45,9 @@ def build_report(
 
 
 def _write(study: Results, folder: Path, *, title: str, colours: dict[str, str]) -> None:
+    def save(figure: Figure, name: str) -> dict[str, Any]:
+        return _save(figure, folder, name)
+
     context = {
         "title": title,
         "results": study,
@@ -57,10 +60,16 @@ def _write(study: Results, folder: Path, *, title: str, colours: dict[str, str])
             "learning": study.missing_files("train", ["curve.csv"]),
             "losses": study.missing_files("train", ["losses.csv"]),
             "prediction": study.missing_files("rollout-viz", ["errors.csv", "frames.safetensors", "rollout.mp4"]),
+            "retracing": study.missing_files("rollout-viz", retracing.FILES),
+            "embeddings": study.missing_files("rollout-viz", embeddings.FILES),
+            "truncation": study.missing_files("rollout-viz", truncation.FILES),
         },
         "learning": _learning(study, folder, colours),
         "evaluation": _evaluation(study, folder),
         "prediction": _prediction(study, folder, colours),
+        "retracing": retracing.retracing_section(study, save),
+        "embeddings": embeddings.embeddings_section(study, folder, save),
+        "truncation": truncation.truncation_section(study, folder, colours, save),
         "transfer": _transfer(study, folder),
         "losses": _losses(study, folder, colours),
         "cost": _cost(study, folder),

@@ -1,0 +1,185 @@
+"""Truncation quality: what the mask takes out, against the world's own truth of what cannot be undone.
+
+**Truth.** An event is a transition t − 1 → t that the world calls irreversible. True states are both its ends.
+
+**States.** Predicted are the states that the mask does not keep. Precision = |predicted ∩ true| / |predicted|,
+recall = |predicted ∩ true| / |true|, F1 their harmonic mean. A detection takes out τ + 1 states around an event with
+two, so that even a perfectly placed one has a precision of at most 2 / (τ + 1).
+
+**Events.** A transition leaves the retrace loss as soon as one of its ends is not kept. An event is found where its
+transition leaves. A detection is a maximal run of states that are not kept; it is right where one of its states is an
+end of an event. Event precision = right detections / detections, event recall = found events / events.
+
+Values are of whole episodes, where training sees windows of them. A ratio without a denominator, and every ratio where
+no event happened in any episode (a world without irreversible transitions, or one that tells no truth), is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from ccwm.agent.export import Agent
+from ccwm.ops.truncation import adaptive_mask, algorithm1_mask
+from ccwm.studies.trajectories import Seen
+
+RULES = ("prose", "algorithm1")
+
+
+class Counts(NamedTuple):
+    """What one mask did to some episodes; counts of several are added up."""
+
+    states: int
+    truncated: int
+    true: int
+    hit: int
+    events: int
+    found: int
+    detections: int
+    right: int
+
+
+class Quality(NamedTuple):
+    """A line of ``truncation.csv``; the formulas are those of this module's docstring."""
+
+    rule: str
+    threshold: float
+    own: bool
+    """Whether this is the rule and η that the agent's own settings name."""
+    episodes: int
+    states: int
+    events: int
+    detections: int
+    truncated_share: float
+    true_share: float | None
+    """|true| / |states|: the precision of a mask that knows nothing."""
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    event_precision: float | None
+    event_recall: float | None
+    event_f1: float | None
+
+
+def count(kept: np.ndarray, irreversible: np.ndarray) -> Counts:
+    """Compare one episode's mask with its truth.   bool [L] each; irreversible[t] is the transition into t."""
+    gone = ~kept
+    true = irreversible.copy()
+    true[:-1] |= irreversible[1:]
+    leaves = gone.copy()  # the transition into t
+    leaves[1:] |= gone[:-1]
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]).astype(np.int8)))
+    runs = edges.reshape(-1, 2)  # first state of each run, and the first one after it
+    return Counts(
+        states=len(kept),
+        truncated=int(gone.sum()),
+        true=int(true.sum()),
+        hit=int((gone & true).sum()),
+        events=int(irreversible.sum()),
+        found=int((leaves & irreversible).sum()),
+        detections=len(runs),
+        right=sum(bool(irreversible[first : after + 1].any()) for first, after in runs),
+    )
+
+
+def mask(value: Tensor, *, rule: str, threshold: float, window: int, lookback: int) -> Tensor:
+    """Which states of whole episodes stay, by the paper's prose or by its Algorithm 1.   [L, B] → bool [L, B]."""
+    if rule == "algorithm1":
+        return algorithm1_mask(value, threshold=threshold, window=window)
+    return adaptive_mask(value, threshold=threshold, window=window, lookback=lookback)
+
+
+def own_threshold(agent: Agent) -> float:
+    """The η that the agent's truncation ended with, or would have had."""
+    return agent.card.truncation.threshold
+
+
+def lookback(agent: Agent) -> int:
+    """τ, which is S where the settings leave it open."""
+    settings = agent.card.truncation
+    return settings.window if settings.lookback is None else settings.lookback
+
+
+def own_mask(agent: Agent, value: Tensor) -> np.ndarray:
+    """What the value says under the agent's own rule and η, whether it truncates or not.   [L] → bool [L]."""
+    settings = agent.card.truncation
+    kept = mask(
+        value.unsqueeze(1),
+        rule=settings.rule,
+        threshold=own_threshold(agent),
+        window=settings.window,
+        lookback=lookback(agent),
+    )
+    return kept[:, 0].cpu().numpy()
+
+
+def truncation_quality(agent: Agent, seen: Sequence[Seen], *, thresholds: Sequence[float]) -> list[Quality]:
+    """Both rules at every η and at the agent's own, over all episodes together; a row each, by rule and η."""
+    settings, own = agent.card.truncation, own_threshold(agent)
+    rows = []
+    for rule in RULES:
+        for threshold in sorted({*thresholds, own}):
+            each = [
+                count(
+                    mask(
+                        of.value.unsqueeze(1),
+                        rule=rule,
+                        threshold=threshold,
+                        window=settings.window,
+                        lookback=lookback(agent),
+                    )[:, 0]
+                    .cpu()
+                    .numpy(),
+                    of.episode.irreversible,
+                )
+                for of in seen
+            ]
+            rows.append(
+                quality(
+                    Counts(*map(sum, zip(*each, strict=True))),
+                    rule=rule,
+                    threshold=threshold,
+                    own=rule == settings.rule and threshold == own,
+                    episodes=len(each),
+                )
+            )
+    return rows
+
+
+def quality(counts: Counts, *, rule: str, threshold: float, own: bool, episodes: int) -> Quality:
+    """The ratios of added-up counts."""
+
+    def ratio(part: int, whole: int) -> float | None:
+        return part / whole if counts.events and whole else None
+
+    precision, recall = ratio(counts.hit, counts.truncated), ratio(counts.hit, counts.true)
+    event_precision, event_recall = ratio(counts.right, counts.detections), ratio(counts.found, counts.events)
+    return Quality(
+        rule=rule,
+        threshold=threshold,
+        own=own,
+        episodes=episodes,
+        states=counts.states,
+        events=counts.events,
+        detections=counts.detections,
+        truncated_share=counts.truncated / counts.states,
+        true_share=ratio(counts.true, counts.states),
+        precision=precision,
+        recall=recall,
+        f1=harmonic_mean(precision, recall),
+        event_precision=event_precision,
+        event_recall=event_recall,
+        event_f1=harmonic_mean(event_precision, event_recall),
+    )
+
+
+def harmonic_mean(precision: float | None, recall: float | None) -> float | None:
+    """2PR / (P + R); 0 where both are 0, and where nothing was found though there was something to find."""
+    if recall is None:
+        return None
+    if precision is None or precision + recall == 0:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
