@@ -9,8 +9,9 @@ from ccwm.files import published, write_csv, write_json
 from ccwm.refusal import run_main
 from ccwm.stage import open_stage, parse_item
 from ccwm.studies.agents import ready_agent
-from ccwm.studies.pictures import film, strip, write_mp4, write_png
-from ccwm.studies.prediction import predict_open_loop, summarise
+from ccwm.studies.images import write_mp4, write_png
+from ccwm.studies.pictures import film, strip
+from ccwm.studies.prediction import horizon_rows, predict_open_loop, step_rows, summarise
 
 STRIP_EVERY = 5
 
@@ -32,14 +33,8 @@ def main() -> None:
         metrics = summarise(prediction, context=rollout.context)
         with published(item.results) as folder:
             write_json(folder / "metrics.json", metrics)
-            errors, baselines = prediction.error.mean(0), prediction.baseline.mean(0)
-            write_csv(
-                folder / "errors.csv",
-                (
-                    {"step": step, "error": float(error), "baseline_error": float(baseline)}
-                    for step, (error, baseline) in enumerate(zip(errors, baselines, strict=True), 1)
-                ),
-            )
+            write_csv(folder / "errors.csv", step_rows(prediction))
+            write_csv(folder / "horizons.csv", horizon_rows(prediction))
             shown = slice(0, rollout.shown)
             frames = {"truth": prediction.truth[shown], "prediction": prediction.predicted[shown]}
             save_file(frames, folder / "frames.safetensors")
