@@ -112,7 +112,7 @@ def prediction_table(task: str, rows: list[Prediction]) -> Table:
         f"{task}: {rows[0].context} frames seen, then {rows[0].horizon} steps predicted from actions alone on held-out "
         "episodes. Useful steps: how long the prediction stays better than the last seen frame, repeated; "
         "informed steps: better than the mean of all frames to predict, the best constant guess (medians over "
-        "episodes; several seeds are averaged). Error: MSE per pixel; SSIM: structural similarity, 1 for the same picture; "
+        "episodes; several seeds are averaged). Error: MSE per pixel; SSIM: structural similarity, 1 for the same; "
         "in brackets those of the frozen last frame.",
         [
             "Variant",
