@@ -31,19 +31,27 @@ class Scale(Section):
 
 
 class Measure(Section):
-    """What is computed for each seed from its result files: of the learning curve, or a number of metrics.json."""
+    """What is computed for each seed: of its learning curve, or a number of metrics.json or of another table."""
 
     curve: Literal["area", "end"] | None = None
     """`area` is the curve's mean height, `end` the mean of its last tenth, both up to the claim's `env_steps`."""
     stage: Literal["train", "evaluate", "rollout-viz", "transfer"] | None = None
-    """The stage whose metrics.json holds the number."""
+    """The stage whose files hold the number."""
     key: Text | None = None
-    """Where it stands there, as in `return_mean` or `rows/R+M/mean`."""
+    """Where it stands in metrics.json, as in `return_mean` or `rows/R+M/mean`; or a column of `table`."""
+    table: Text | None = None
+    """A CSV file of the stage, in the place of metrics.json."""
+    row: Text | None = None
+    """The row of `table`, by its first column."""
+    minus: Text | None = None
+    """Another key or column whose number is taken away."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Measure:
         if (self.curve is None) == (self.stage is None) or (self.stage is None) != (self.key is None):
             raise ValueError("needs either `curve`, or `stage` and `key`")
+        if (self.table is None) != (self.row is None) or (self.curve is not None and (self.table or self.minus)):
+            raise ValueError("`table` and `row` go together, and with `stage` and `key`")
         return self
 
 

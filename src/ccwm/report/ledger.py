@@ -118,8 +118,21 @@ def _value(results: Results, claim: Claim, trained: Cell) -> float | None:
     if claim.measure.curve is not None:
         of = curve_area if claim.measure.curve == "area" else curve_end
         return of(cell, until=claim.env_steps)
+    value = _number(cell, claim.measure, str(claim.measure.key))
+    if claim.measure.minus is None or value is None:
+        return value
+    less = _number(cell, claim.measure, claim.measure.minus)
+    return None if less is None else value - less
+
+
+def _number(cell: Cell, measure: Measure, key: str) -> float | None:
+    """One number of the cell's table or of its metrics; None where it is not there."""
+    if measure.table is not None:
+        frame = cell.table(measure.table, [key])
+        rows = None if frame is None else frame[frame.iloc[:, 0] == measure.row]
+        return None if rows is None or rows.empty else finite(float(rows[key].iloc[0]))
     value: Any = cell.metrics()
-    for part in str(claim.measure.key).split("/"):
+    for part in key.split("/"):
         value = value.get(part) if isinstance(value, dict) else None
     return finite(value)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from ccwm.report import words
 from ccwm.report.claims import Quoted
 from ccwm.report.learning import Learning
-from ccwm.report.results import STAGES, Cell, Results
+from ccwm.report.results import STAGES, Cell, Results, is_dirty
 from ccwm.report.summaries import Aggregate, Cost, Evaluation, Prediction
 
 
@@ -235,7 +235,7 @@ class Run(NamedTuple):
     experiment: str
     store: str
     commit: str
-    dirty: bool | None
+    dirty: bool
     settings_hash: str
     anchor: str
 
@@ -249,7 +249,7 @@ def provenance(results: Results) -> list[Run]:
             experiment=str(run.get("experiment") or words.NONE),
             store=public_store(run.get("tracking_uri")),
             commit=str(run.get("commit") or words.NONE),
-            dirty=run.get("dirty"),
+            dirty=is_dirty(run),
             settings_hash=str(run.get("settings_hash") or words.NONE),
             anchor=anchor(cell),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccwm.report.results import STAGES, Results, average
+from ccwm.report.results import STAGES, Results, average, is_dirty
 from ccwm.report.statistics import Estimate
 from ccwm.report.summaries import Evaluation, Prediction, evaluations, predictions, return_difference
 
@@ -164,6 +164,6 @@ def caveats(results: Results) -> list[str]:
     commits = {run["commit"] for run in runs if run.get("commit")}
     if len(commits) > 1:
         said.append(f"The results come from {len(commits)} different commits; the list of runs says which.")
-    if dirty := sum(run.get("dirty") is True for run in runs):
+    if dirty := sum(map(is_dirty, runs)):
         said.append(f"{count(dirty, 'result')} came from code with uncommitted changes.")
     return said

@@ -44,14 +44,13 @@ def predict_open_loop(agent: Agent, episodes: list[Episode], *, context: int, ho
     decoded = agent.world_model.decoder(
         _roll(agent, torch.from_numpy(truth).to(weight.device), action, context).feature
     )
-    pixels = ((decoded.movedim(-3, -1).transpose(0, 1) + 0.5).clamp(0, 1) * 255).round()
-    predicted = pixels.to(torch.uint8).cpu().numpy()
+    predicted = to_pixels(decoded.transpose(0, 1))
     last = np.repeat(truth[:, context - 1 : context], horizon, axis=1)
     return Prediction(
         truth,
         predicted,
-        error=_error(predicted[:, context:], truth[:, context:]),
-        baseline=_error(last, truth[:, context:]),
+        error=pixel_error(predicted[:, context:], truth[:, context:]),
+        baseline=pixel_error(last, truth[:, context:]),
     )
 
 
@@ -72,16 +71,22 @@ def _roll(agent: Agent, image: Tensor, action: Tensor, context: int) -> LatentSt
     return stack(states)
 
 
-def _error(frames: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Mean squared error of pixels in [0, 1].   [N, T, size, size, 3] each → [N, T]."""
+def to_pixels(decoded: Tensor) -> np.ndarray:
+    """What the decoder writes, as bytes.   [..., 3, size, size] around 0 → uint8 [..., size, size, 3]."""
+    bytes_ = ((decoded.movedim(-3, -1) + 0.5).clamp(0, 1) * 255).round()
+    return bytes_.to(torch.uint8).cpu().numpy()
+
+
+def pixel_error(frames: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Mean squared error of pixels in [0, 1].   uint8 [..., size, size, 3] each → [...]."""
     squared: np.ndarray = ((frames.astype(np.float64) - truth) / 255) ** 2
-    return np.asarray(squared.mean((2, 3, 4)))
+    return np.asarray(squared.mean((-3, -2, -1)))
 
 
 def mean_frame_error(prediction: Prediction) -> np.ndarray:
     """Error of the best constant guess: the mean of all true frames that are to be predicted.   → [N, horizon]."""
     truth = prediction.truth[:, -prediction.error.shape[1] :]
-    return _error(truth.mean((0, 1), keepdims=True), truth)
+    return pixel_error(truth.mean((0, 1), keepdims=True), truth)
 
 
 def similarities(prediction: Prediction) -> tuple[np.ndarray, np.ndarray]:
