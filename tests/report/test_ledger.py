@@ -187,6 +187,13 @@ def test_seeds_that_do_not_meet_cannot_be_compared(tmp_path: Path) -> None:
     assert ledger(results(tmp_path), paper())[0].verdict is NOT_RUN
 
 
+def test_results_of_another_study_are_left_alone(tmp_path: Path) -> None:
+    for variant in ("dreamer", "ccwm"):
+        curves(tmp_path, variant, [1.0, 2.0, 3.0])
+    for study in (Results(tmp_path, [TASK], ["ccwm"], [0]), results(tmp_path, tasks=("finger_spin",))):
+        assert ledger(study, paper())[0].verdict is NOT_RUN
+
+
 def test_a_claim_on_two_tasks_is_two_lines_and_a_tally_is_one(tmp_path: Path) -> None:
     for task, gain in ((TASK, 5.0), ("walker_run", -5.0)):
         curves(tmp_path, "dreamer", [10.0, 20.0, 30.0], task=task)

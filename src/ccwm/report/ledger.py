@@ -81,7 +81,9 @@ def _entry(results: Results, paper: Paper, claim: Claim, tasks: list[str]) -> En
 
 
 def compare(results: Results, paper: Paper, claim: Claim, task: str) -> Compared | None:
-    """The claim's numbers on one task; None where a variant has none, or the two share no seed."""
+    """The claim's numbers on one task; None where the study or its results lack a variant, or the two share no seed."""
+    if task not in results.tasks or not {*claim.variants} <= {*results.variants}:
+        return None  # older results may lie there, but are none of this study's
     cells = {variant: results.cells("train", task=task, variant=variant) for variant in claim.variants}
     values = {
         variant: {cell.seed: value for cell in of if (value := _value(results, claim, cell)) is not None}
