@@ -24,8 +24,8 @@ from ccwm.agent.export import Agent
 from ccwm.config import Settings
 from ccwm.data.store import EpisodeStore
 from ccwm.files import write_json
-from ccwm.params import load_settings, resolve, settings_hash
-from ccwm.presets import preset_path
+from ccwm.params import resolve, settings_hash
+from ccwm.presets import load_preset
 from ccwm.studies import prediction, returns
 from ccwm.studies.agents import ready_agent
 from ccwm.training.collecting import collect_random
@@ -101,7 +101,7 @@ def main() -> None:
         "--work", type=Path, help="keep unfinished runs here and go on with them; default: a temporary one"
     )
     given = parser.parse_args()
-    base = load_settings(preset_path(given.preset))
+    base = load_preset(given.preset)
     for task in given.tasks or base.study.tasks:
         for variant in given.variants or base.study.variants:
             for seed in given.seeds or base.study.seeds:

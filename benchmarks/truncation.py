@@ -1,6 +1,6 @@
 """Does the value know what cannot be undone? Truncation against the maze's truth, over η and by both rules.
 
-    python benchmarks/truncation.py --json benchmarks/truncation.json     # trains ccwm as presets/one-way.yaml says
+    python benchmarks/truncation.py --json benchmarks/truncation.json     # trains ccwm as presets/maze.yaml says
     python benchmarks/truncation.py --agent models/maze_one_way/ccwm/0    # an agent that is there
 
 Prints a line for each rule and η, `*` where they are the agent's own, and adds them to the JSON file. What each column
@@ -81,7 +81,7 @@ def show(rows: list[Quality]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agent", type=Path, help="directory of a trained agent; default: train one")
-    parser.add_argument("--preset", default="one-way", help="settings to train with and to take episodes and η from")
+    parser.add_argument("--preset", default="maze", help="settings to train with and to take episodes and η from")
     parser.add_argument("--variant", default="ccwm", help="a variant of the preset, unless --agent is given")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="add the measurements to this file")

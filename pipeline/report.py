@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ccwm.refusal import run_main
+from ccwm.report.claims import load_claims
 from ccwm.report.page import build_report
 from ccwm.stage import Item, open_stage
 
 
 def main() -> None:
     """Read results, write the page."""
+    paper = load_claims(Path("claims.yaml"))
     with open_stage(Item("report"), renders=False) as stage:
         study, report = stage.settings.study, stage.settings.report
         page = build_report(
@@ -21,6 +23,8 @@ def main() -> None:
             seeds=study.seeds,
             title=report.title,
             colours=report.colours,
+            target_score=report.target_score,
+            paper=paper,
         )
         stage.run.log_artifact(page.parent)
 

@@ -11,8 +11,9 @@ from ccwm.refusal import run_main
 from ccwm.stage import open_stage, parse_item
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.embeddings import write_embeddings
-from ccwm.studies.pictures import film, strip, write_mp4, write_png
-from ccwm.studies.prediction import predict_open_loop, summarise
+from ccwm.studies.images import write_mp4, write_png
+from ccwm.studies.pictures import film, strip
+from ccwm.studies.prediction import horizon_rows, predict_open_loop, step_rows, summarise
 from ccwm.studies.retracing import write_retracing
 from ccwm.studies.states import PIECES, study_states
 
@@ -35,19 +36,11 @@ def main() -> None:
             )
         with published(item.results) as folder:
             write_json(folder / "metrics.json", metrics)
-            errors, baselines = prediction.error.mean(0), prediction.baseline.mean(0)
-            write_csv(
-                folder / "errors.csv",
-                (
-                    {"step": step, "error": float(error), "baseline_error": float(baseline)}
-                    for step, (error, baseline) in enumerate(zip(errors, baselines, strict=True), 1)
-                ),
-            )
-            frames = slice(0, rollout.shown)
-            save_file(
-                {"truth": prediction.truth[frames], "prediction": prediction.predicted[frames]},
-                folder / "frames.safetensors",
-            )
+            write_csv(folder / "errors.csv", step_rows(prediction))
+            write_csv(folder / "horizons.csv", horizon_rows(prediction))
+            shown = slice(0, rollout.shown)
+            frames = {"truth": prediction.truth[shown], "prediction": prediction.predicted[shown]}
+            save_file(frames, folder / "frames.safetensors")
             write_png(folder / "strip.png", strip(prediction, 0, every=STRIP_EVERY))
             write_mp4(folder / "rollout.mp4", film(prediction, 0))
             write_retracing(folder, study.retracing)

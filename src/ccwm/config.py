@@ -312,6 +312,8 @@ class Report(Section):
     """Heading of the page."""
     colours: dict[VariantName, Annotated[str, Field(pattern=COLOUR)]] = {}
     """Colour of a variant, as #rrggbb; others follow a colour-blind safe order."""
+    target_score: Fraction = 0.5
+    """Score whose first reaching on the learning curve is timed: 0 is the random policy, 1 the best possible return."""
 
 
 class Tracking(Section):

@@ -59,19 +59,23 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def load_settings(path: Path) -> Settings:
     """Read and check the whole file, every variant included."""
-    content = read_yaml(path)
-    settings = parse(content, where=str(path))
-    _refuse_left_out(content, settings, where=str(path))
+    return whole_settings(read_yaml(path), where=str(path))
+
+
+def whole_settings(content: dict[str, Any], *, where: str) -> Settings:
+    """Check all that a file must hold, every variant included."""
+    settings = parse(content, where=where)
+    _refuse_left_out(content, settings, where=where)
     for variant in settings.variants:
         resolve(settings, variant)
     known = settings.variants
     for name in settings.study.variants:
         if name not in known:
-            raise BadParams(f"{path}: study.variants: {name!r} is not defined.{guess(name, known)}")
+            raise BadParams(f"{where}: study.variants: {name!r} is not defined.{guess(name, known)}")
     for key in ("tasks", "variants", "seeds"):
         values = getattr(settings.study, key)
         if len(set(values)) != len(values):
-            raise BadParams(f"{path}: study.{key}: {values} names one twice; each may stand once")
+            raise BadParams(f"{where}: study.{key}: {values} names one twice; each may stand once")
     return settings
 
 

@@ -25,7 +25,7 @@ STAGES = {
     *(f"{stage}@{AGENT}" for stage in ("train", "evaluate", "rollout-viz", "transfer")),
     "report",
 }
-COPIED = ("src", "pipeline", "presets", "dvc.yaml", "pyproject.toml", ".gitignore", ".dvcignore")
+COPIED = ("src", "pipeline", "presets", "claims.yaml", "dvc.yaml", "pyproject.toml", ".gitignore", ".dvcignore")
 
 
 class Project:

@@ -55,6 +55,7 @@ def test_a_setting(finished: Project, key: str, value: Any, touched: list[str]) 
 @pytest.mark.parametrize(
     ("file", "touched"),
     [
+        ("claims.yaml", ["report"]),
         ("src/ccwm/report/page.py", ["report"]),
         ("src/ccwm/report/templates/style.css", ["report"]),
         ("src/ccwm/studies/returns.py", list(STUDIES)),

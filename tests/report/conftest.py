@@ -7,6 +7,7 @@ import pytest
 from results_tree import write_tree
 
 from ccwm.report import build_report
+from ccwm.report.claims import load_claims
 
 # without a browser there is nothing to test in it: `apt-get install chromium` brings one
 collect_ignore = [] if shutil.which("chromium") else ["test_report_browser.py"]
@@ -22,6 +23,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of that tree; read only."""
     out = tmp_path_factory.mktemp("built") / "report"
-    names = {"tasks": ["walker_walk"], "variants": ["dreamer", "ccwm"]}
-    build_report(tree, out, **names, seeds=[0], title="A <title>", colours={})
+    names = {"tasks": ["walker_walk"], "variants": ["dreamer", "ccwm"], "seeds": [0]}
+    paper = load_claims(Path(__file__).parents[2] / "claims.yaml")
+    build_report(tree, out, **names, title="A <title>", colours={}, paper=paper)
     return out

@@ -32,7 +32,7 @@ def write_run(folder: Path, stage: str) -> None:
             "tracking_uri": "sqlite:////home/someone/project/mlflow.db",
             "experiment": "ccwm",
             "commit": "c0ffee" * 6 + "abcd",
-            "dirty": False,
+            "dirty": "false",
             "settings_hash": digest[32:48],
             "seconds": 431.5,
             "env_steps_per_second": 97.25 if rates else None,
@@ -129,8 +129,11 @@ def write_rollout(folder: Path, rank: int) -> None:
     gap = (truth.astype(np.float64) - prediction) / 255
     frozen = (truth.astype(np.float64) - truth[CONTEXT - 1]) / 255
     error, baseline = ((of[CONTEXT:] ** 2).mean((1, 2, 3)) for of in (gap, frozen))
-    steps = np.arange(1, HORIZON + 1)
-    pd.DataFrame({"step": steps, "error": error, "baseline_error": baseline}).to_csv(folder / "errors.csv", index=False)
+    steps = {"step": np.arange(1, HORIZON + 1), "error": error, "baseline_error": baseline, "mean_frame_error": 0.02}
+    alike = {"ssim": 1 - 8 * error, "baseline_ssim": 1 - 8 * baseline}
+    pd.DataFrame({**steps, **alike}).to_csv(folder / "errors.csv", index=False)
+    horizons = {"episode": range(5), "last_frame": [5 + rank, 6, 6 + rank, 8, 12], "mean_frame": [8, 9, 12, 12, 12]}
+    pd.DataFrame(horizons).to_csv(folder / "horizons.csv", index=False)
     both = (
         np.concatenate([truth, prediction, np.abs(truth.astype(int) - prediction).astype(np.uint8)], 2)
         .repeat(2, 1)
@@ -148,25 +151,38 @@ def write_rollout(folder: Path, rank: int) -> None:
             "useful_steps_high": 11.75,
             "error_mean": float(error.mean()),
             "baseline_error_mean": float(baseline.mean()),
+            "informed_steps_median": 12.0,
+            "informed_steps_low": 8.0,
+            "informed_steps_high": 12.0,
+            "ssim_mean": float((1 - 8 * error).mean()),
+            "baseline_ssim_mean": float((1 - 8 * baseline).mean()),
         },
     )
     write_states(folder, truth, prediction, retraces=rank > 0)
     write_run(folder, "rollout-viz")
 
 
+WORLDS = {  # what the draws of a row change
+    "unchanged": ["nothing"],
+    "R": ["reward 2"],
+    "R+M": ["reward 2 · mass 6", "reward 2 · mass 20"],
+    "R+M+F": ["reward 2 · mass 6 · friction 0.6/0.4/0.3", "reward 2 · mass 20 · friction 0.8/0.4/0.3"],
+    "R+M+S+F": ["reward 2 · mass 6 · friction 0.6/0.4/0.3 · stiffness 2"],
+}
+
+
 def write_transfer(folder: Path, rank: int, random: np.random.Generator) -> None:
-    names = ["R", "R+M", "R+M+F", "R+M+F+S"]
-    returns = {name: random.normal(270 + (90 - 15 * i) * rank - 40 * i, 20, 6) for i, name in enumerate(names)}
+    """Six worlds a row; a rescaled reward changes nothing, each further change costs the first variant more."""
+    returns = {name: random.normal(270 + 90 * rank - 40 * i / (1 + rank), 20, 6) for i, name in enumerate(WORLDS)}
+    returns["R"] = returns["unchanged"]
 
     def group(values: np.ndarray) -> dict[str, float]:
         return {"mean": float(values.mean()), "sd": float(values.std(ddof=1)), "n": len(values)}
 
-    write_json(
-        folder / "metrics.json",
-        {"rows": {name: group(of) for name, of in returns.items()}, "unchanged": group(returns["R"])},
-    )
+    groups = {name: group(of) for name, of in returns.items()}
+    write_json(folder / "metrics.json", {"unchanged": groups.pop("unchanged"), "rows": groups})
     rows = [
-        {"row": name, "draw": i, "seed": 50 + i, "change": f"draw {i}", "return": value}
+        {"row": name, "draw": i, "seed": 50 + i, "change": WORLDS[name][i % len(WORLDS[name])], "return": value}
         for name, of in returns.items()
         for i, value in enumerate(of)
     ]

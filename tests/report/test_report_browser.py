@@ -1,44 +1,81 @@
 from __future__ import annotations
 
-import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
-    "--disable-sync --virtual-time-budget=2000 --enable-logging=stderr --dump-dom"
-)
-# clicks "Return" twice, and leaves the variants' order after each click in the title
-SORT = """
-<script>
-const table = document.querySelector("#evaluation table");
-const order = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent).join(" ");
-const head = table.tHead.rows[0].cells[1];
-head.firstElementChild.click();
-const up = order() + " " + head.getAttribute("aria-sort");
-head.firstElementChild.click();
-document.title = up + " | " + order() + " " + head.getAttribute("aria-sort");
-</script>
-"""
+import pytest
+from browser import Tab, chromium
+
+pytestmark = pytest.mark.timeout(900)
+
+ORDER = "[...document.querySelectorAll('#evaluation tbody tr')].map((row) => row.cells[0].textContent)"
+HEAD = "#evaluation th:nth-child(2)"
+NARROW = 375
 
 
-def opened(page: Path, profile: Path) -> tuple[str, str]:
-    """The document as the browser holds it once scripts have run, and its log."""
-    command = [str(shutil.which("chromium")), *FLAGS.split(), f"--user-data-dir={profile}", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return done.stdout, done.stderr
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    with chromium(tmp_path_factory.mktemp("profile")) as tab:
+        yield tab
 
 
-def test_page_opens_without_complaint_and_sorts(built: Path, tmp_path: Path) -> None:
-    page = tmp_path / "index.html"
-    page.write_text((built / "index.html").read_text("utf-8").replace("</body>", SORT + "</body>"), "utf-8")
-    document, log = opened(page, tmp_path / "profile")
-    assert "CONSOLE" not in log
-    up, down = "random policy dreamer ccwm ascending", "ccwm dreamer random policy descending"
-    assert f"<title>{up} | {down}</title>" in document
-
-
-def test_a_complaint_would_be_heard(tmp_path: Path) -> None:
+def test_a_complaint_would_be_heard(tab: Tab, tmp_path: Path) -> None:
     page = tmp_path / "index.html"
     page.write_text("<script>nothing.like.this()</script>")
-    assert "CONSOLE" in opened(page, tmp_path / "profile")[1]
+    tab.open(page)
+    assert "nothing is not defined" in str(tab.complaints)
+
+
+def test_tables_sort_by_click(tab: Tab, built: Path) -> None:
+    tab.open(built / "index.html")
+    tab.click(f"{HEAD} button")
+    up = ["random policy", "dreamer", "ccwm", "A3C, quoted", "D4PG, quoted"]
+    assert tab.run(ORDER) == up
+    assert tab.run(f"document.querySelector('{HEAD}').getAttribute('aria-sort')") == "ascending"
+    tab.click(f"{HEAD} button")
+    assert tab.run(ORDER) == up[::-1]
+    assert tab.complaints == []
+
+
+def test_claims_that_have_not_run_unfold_and_sort(tab: Tab, built: Path) -> None:
+    tab.open(built / "index.html")
+    assert not tab.run("document.querySelector('#claims details').open")
+    tab.click("#claims details summary")
+    assert tab.run("document.querySelector('#claims details').open")
+    tab.click("#claims details th:nth-child(3) button")
+    printed = tab.run(
+        "[...document.querySelectorAll('#claims details tbody tr')].map((row) => row.cells[2].textContent)"
+    )
+    assert len(printed) > 30
+    assert printed == tab.run(f"{list(printed)!r}.sort((a, b) => a.localeCompare(b))")
+
+
+def test_the_film_plays(tab: Tab, built: Path) -> None:
+    tab.open(built / "index.html")
+    playing = tab.run(
+        "(async () => { const v = document.querySelector('video'); v.muted = true; await v.play(); "
+        "await new Promise((done) => v.requestVideoFrameCallback(done)); "
+        "await new Promise((done) => v.requestVideoFrameCallback(done)); return [v.currentTime, v.videoWidth]; })()"
+    )
+    assert playing[0] > 0
+    assert playing[1] == 3 * 128 + 2 * 8  # truth and two variants with gaps
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize("width", [1100, NARROW])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_schemes_and_a_phone(tab: Tab, built: Path, scheme: str, width: int) -> None:
+    tab.open(built / "index.html", width=width, scheme=scheme)
+    assert tab.complaints == []
+    assert tab.run("document.documentElement.scrollWidth") <= width  # only tables and strips scroll, by themselves
+    brightness = "(c) => c.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)"
+    page, ink = (
+        tab.run(f"({brightness})(getComputedStyle(document.body).{part})") for part in ("backgroundColor", "color")
+    )
+    assert (page > 600 and ink < 150) if scheme == "light" else (page < 150 and ink > 600)
+    axes = tab.run(f"({brightness})(getComputedStyle(document.querySelector('#learning svg')).color)")
+    assert axes == ink  # figures follow the page
+    smallest = tab.run(
+        "Math.min(...[...document.querySelectorAll('p, td')].map((e) => parseFloat(getComputedStyle(e).fontSize)))"
+    )
+    assert smallest >= 14

@@ -8,7 +8,16 @@ import pytest
 from scipy import stats
 
 from ccwm.report.curves import over_seeds
-from ccwm.report.statistics import Group, estimate, paired_difference, pool, welch
+from ccwm.report.statistics import (
+    Group,
+    brown_forsythe,
+    estimate,
+    hedges,
+    holm,
+    interquartile_mean,
+    paired_difference,
+    welch,
+)
 
 
 def test_interval_of_three_seeds() -> None:
@@ -30,14 +39,66 @@ def test_difference_pairs_by_key_and_leaves_out_the_unpaired() -> None:
     assert paired_difference({0: 1.0}, {1: 1.0}) is None
 
 
-def test_pooled_groups_equal_the_group_of_all_values() -> None:
-    parts = [[1.0, 4.0, 4.0], [10.0], [2.0, 3.0]]
-    groups = [Group(float(np.mean(p)), float(np.std(p, ddof=1)) if len(p) > 1 else None, len(p)) for p in parts]
-    everything = [value for part in parts for value in part]
-    got = pool(groups)
-    assert got.n == 6
-    assert got.mean == pytest.approx(4.0)
-    assert got.sd == pytest.approx(np.std(everything, ddof=1))
+def test_confidence_widens_the_interval() -> None:
+    got = estimate([1.0, 2.0, 3.0], confidence=0.98)  # t(0.99, 2) = 6.964557
+    assert got.low == pytest.approx(2 - 6.964557 / math.sqrt(3), abs=1e-5)
+
+
+def test_interquartile_mean_cuts_a_quarter_of_all_values_from_each_end() -> None:
+    got = interquartile_mean([[0.0, 10.0], [20.0, 90.0]])  # 0 and 90 are cut, though each is of another task
+    assert got.iqm == 15.0
+    assert interquartile_mean([[1.0, 2.0, 3.0, 4.0, 100.0]]).iqm == 3.0  # 5 // 4 = 1 is cut
+    assert interquartile_mean([[1.0, 2.0, 6.0]]).iqm == 3.0  # 3 // 4 = 0: nothing is
+
+
+def test_the_bootstrap_keeps_to_its_strata() -> None:
+    apart = interquartile_mean([[0.0, 0.0], [1.0, 1.0]])
+    assert (apart.iqm, apart.low, apart.high) == (0.5, 0.5, 0.5)  # drawn within each task, nothing can change
+    together = interquartile_mean([[0.0, 0.0, 1.0, 1.0]])
+    assert (together.low, together.high) == (0.0, 1.0)  # at most one 1 is drawn in 5 of 16 cases
+    assert interquartile_mean([[3.0], [5.0]]) == (4.0, None, None)  # one seed each: nothing to resample
+
+
+def test_two_values_have_the_interval_of_their_bootstrap() -> None:
+    got = interquartile_mean([[0.0, 1.0]])  # means 0, ½ and 1 with ¼, ½ and ¼: both ends are beyond 2.5 %
+    assert (got.iqm, got.low, got.high) == (0.5, 0.0, 1.0)
+
+
+def test_holm_by_hand() -> None:
+    # sorted .01 .03 .04 times 3, 2, 1 is .03 .06 .04, and no later one may be smaller
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_hedges_g_by_hand() -> None:
+    ours, theirs = Group(7.0, 2.0, 3), Group(5.0, 1.0, 5)
+    # pooled variance (2 · 4 + 4 · 1) / 6 = 2, d = 2 / √2, corrected by 1 − 3 / (4 · 6 − 1) = 20 / 23
+    assert hedges(ours, theirs) == pytest.approx(math.sqrt(2) * 20 / 23)
+    assert hedges(theirs, ours) == pytest.approx(-math.sqrt(2) * 20 / 23)
+    assert hedges(Group(7.0, 0.0, 3), Group(5.0, 0.0, 3)) is None
+    assert hedges(Group(7.0, None, 1), theirs) is None
+
+
+def test_brown_forsythe_by_hand() -> None:
+    # distances from the medians 2 and 0: (1, 0, 1) and (4, 0, 4), whose means are 2/3 and 8/3 around 5/3
+    # between: 3 · (1 + 1) / 1 = 6; within: (2/3 + 32/3) / 4 = 17/6; F(1, 4) = 36 / 17
+    expected = stats.f.sf(36 / 17, 1, 4)
+    assert brown_forsythe([1.0, 2.0, 3.0], [-4.0, 0.0, 4.0]) == pytest.approx(expected)
+    assert brown_forsythe([1.0, 1.0, 1.0], [2.0, 2.0, 2.0]) is None
+    assert brown_forsythe([1.0, 2.0], [2.0, 3.0]) is None
+
+
+def test_welch_by_hand() -> None:
+    ours, theirs = Group(5.0, 2.0, 4), Group(2.0, 1.0, 2)
+    # 3 / √(4/4 + 1/2) = √6; freedom (3/2)² / (1²/3 + (1/2)²/1) = 27 / 7
+    assert welch(ours, theirs) == pytest.approx(stats.t.sf(math.sqrt(6), 27 / 7))
+
+
+def test_the_papers_p_follows_from_its_means_and_deviations() -> None:
+    """Table 3's p are those of a one-sided t-test with 15 a side: ours gives the same order of magnitude."""
+    assert welch(Group(628.07, 36.95, 15), Group(468.82, 94.73, 15)) == pytest.approx(7.27e-6, rel=0.5)
+    assert welch(Group(630.40, 6.49, 15), Group(629.00, 47.01, 15)) == pytest.approx(0.5, abs=0.1)
 
 
 def test_welch_is_scipys_on_the_values_and_one_sided() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import imageio.v3 as iio
 import numpy as np
 
-from ccwm.studies.pictures import SHOWN_PIXELS, enlarge, error_frames, film, strip, write_mp4, write_png
+from ccwm.studies.images import SHOWN_PIXELS, enlarge, write_mp4, write_png
+from ccwm.studies.pictures import error_frames, film, strip
 from ccwm.studies.prediction import Prediction
 
 

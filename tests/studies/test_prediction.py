@@ -6,7 +6,15 @@ from trained_agent import small_agent
 
 from ccwm.agent.policy import RandomPolicy
 from ccwm.structs import Episode
-from ccwm.studies.prediction import Prediction, predict_open_loop, summarise, useful_steps
+from ccwm.studies.prediction import (
+    Prediction,
+    horizon_rows,
+    mean_frame_error,
+    predict_open_loop,
+    step_rows,
+    summarise,
+    useful_steps,
+)
 from ccwm.studies.returns import agent_world
 from ccwm.training.acting import play
 
@@ -26,7 +34,8 @@ def test_useful_steps_end_where_the_prediction_is_no_better():
 def test_the_summary_is_of_the_median():
     steps = np.array([0, 1, 4])
     error = (np.arange(4) >= steps[:, None]).astype(float)  # worse from step 0, 1 and never
-    got = summarise(Prediction(np.empty(0), np.empty(0), error, np.full((3, 4), 0.5)), context=5)
+    frames = np.zeros((3, 9, 11, 11, 3), np.uint8)
+    got = summarise(Prediction(frames, frames, error, np.full((3, 4), 0.5)), context=5)
     assert (got["useful_steps_median"], got["horizon"], got["context"]) == (1.0, 4, 5)
     assert got["useful_steps_mean"] == pytest.approx(5 / 3)
     assert (got["useful_steps_low"], got["useful_steps_high"]) == (0.0, 4.0)  # a median of three draws can be any
@@ -88,3 +97,36 @@ def test_errors_are_of_pixels_between_0_and_1(episodes):
 def test_an_episode_too_short_is_refused_with_the_keys(episodes):
     with pytest.raises(ValueError, match=r"rollout.horizon is 32, but a held-out episode has only 31"):
         predict_open_loop(small_agent(), episodes, context=2, horizon=30, seed=0)
+
+
+def grey(*levels: int) -> np.ndarray:
+    """Frames of one grey each, [1, T, 32, 32, 3]."""
+    return np.stack([np.full((32, 32, 3), level, np.uint8) for level in levels])[None]
+
+
+def predicted_greys(truth: tuple[int, ...], predicted: tuple[int, ...], *, context: int) -> Prediction:
+    true, guess = grey(*truth), grey(*predicted)
+    error = ((guess[:, context:].astype(float) - true[:, context:]) / 255).mean((2, 3, 4)) ** 2
+    last = ((true[:, context - 1, None].astype(float) - true[:, context:]) / 255).mean((2, 3, 4)) ** 2
+    return Prediction(true, guess, error, last)
+
+
+def test_the_mean_frame_is_that_of_all_frames_to_predict():
+    got = predicted_greys((0, 51, 102, 153), (0, 51, 102, 102), context=1)
+    # of 51, 102 and 153 the mean is 102: off by 51, 0 and 51, and 51 / 255 = 0.2
+    assert mean_frame_error(got)[0].tolist() == pytest.approx([0.04, 0.0, 0.04])
+
+
+def test_steps_and_horizons_by_hand():
+    got = predicted_greys((0, 51, 102, 153), (0, 51, 102, 102), context=1)
+    rows = step_rows(got)
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    assert [row["error"] for row in rows] == pytest.approx([0, 0, 0.04])
+    assert [row["baseline_error"] for row in rows] == pytest.approx([0.04, 0.16, 0.36])  # black, repeated
+    assert rows[0]["ssim"] == pytest.approx(1.0)
+    # greys alone: (2 · 102 · 153 + C1) / (102² + 153² + C1) with C1 = 2.55²
+    assert rows[2]["ssim"] == pytest.approx((2 * 102 * 153 + 6.5025) / (102**2 + 153**2 + 6.5025))
+    assert rows[2]["baseline_ssim"] == pytest.approx(6.5025 / (153**2 + 6.5025))
+    # always better than the black frame; at its second step no better than the mean frame, which is the truth there
+    assert horizon_rows(got) == [{"episode": 0, "last_frame": 3, "mean_frame": 1}]
+    assert summarise(got, context=1)["informed_steps_median"] == 1

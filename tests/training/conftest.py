@@ -14,6 +14,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with its random episodes and an empty MLflow store; read only."""
     root = tmp_path_factory.mktemp("collected") / "project"
     shutil.copytree(ROOT / "pipeline", root / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "claims.yaml", root)
     (root / "dvc.yaml").touch()
     write_params(root / "params.yaml")
     with pytest.MonkeyPatch.context() as patch:

@@ -52,7 +52,7 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 SERVER = multiprocessing.get_context("forkserver")
-STUDIES = ("agents", "pictures", "prediction", "states", "transfer")
+STUDIES = ("agents", "pictures", "prediction", "similarity", "states", "transfer")
 SERVER.set_forkserver_preload(
     ["ccwm.stage", "ccwm.training.publish", "ccwm.training.collecting", "ccwm.report.page", "mlflow.pyfunc"]
     + [f"ccwm.studies.{name}" for name in STUDIES]

@@ -174,7 +174,7 @@ def _draw_sheet(path: Path, store: EpisodeStore, wanted: list[int] | None) -> No
 
 
 def _film(path: Path, store: EpisodeStore, wanted: list[int] | None) -> None:
-    from ccwm.studies.pictures import enlarge, write_mp4  # they bring torch along, which takes its time
+    from ccwm.studies.images import enlarge, write_mp4
 
     chosen = _chosen(store, wanted, 1)
     if len(chosen) > 1:

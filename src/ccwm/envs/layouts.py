@@ -43,20 +43,20 @@ LAYOUTS: dict[str, str] = {
 ################""",
     "four_rooms": """
 ################
-#ssss..#.......#
-#ssss..#.......#
-#ssss..........#
-#ssss..........#
-#..............#
-#......#.......#
-#......#.......#
+#ssssss#sssssss#
+#ssssss#sssssss#
+#ssssss.sssssss#
+#ssssss.sssssss#
+#ssssss.sssssss#
+#ssssss#sssssss#
+#ssssss#sssssss#
 ##...######...##
-#......#.......#
-#......#.......#
-#..............#
-#...........CC.#
-#...........CC.#
-#......#.......#
+#ssssss#.......#
+#ssssss#.......#
+#ssssss........#
+#ssssss.....CC.#
+#ssssss.....CC.#
+#ssssss#.......#
 ################""",
     "corridor": """
 ################

@@ -29,12 +29,12 @@ def over_seeds(frames: Sequence[pd.DataFrame], x: str, y: str, *, spread: str | 
 
     The band is the standard deviation over seeds; one seed alone has its own column ``spread`` instead, if named.
     """
-    used = [frame for frame in frames if y in frame and len(_track(frame, x, y)[0])]
-    tracks = [_track(frame, x, y) for frame in used]
+    used = [frame for frame in frames if y in frame and len(track(frame, x, y)[0])]
+    tracks = [track(frame, x, y) for frame in used]
     if not tracks:
         return None
     if len(tracks) == 1:
-        own = _track(used[0], x, spread) if spread is not None else None
+        own = track(used[0], x, spread) if spread is not None else None
         return Curve(*tracks[0], np.interp(tracks[0][0], *own) if own is not None and len(own[0]) else None, 1)
     first, last = max(at[0] for at, _ in tracks), min(at[-1] for at, _ in tracks)
     grid = np.unique(np.concatenate([at for at, _ in tracks]))
@@ -63,9 +63,15 @@ def variant_curves(frames: VariantFrames, x: str, y: str, *, spread: str | None 
     return {variant: curve for variant, curve in curves.items() if curve is not None}
 
 
-def _track(frame: pd.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
+def track(frame: pd.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
     """The points of one seed where both are finite, sorted by x."""
     points = frame[[x, y]].to_numpy(np.float64)
     points = points[np.isfinite(points).all(1)]
     points = points[np.argsort(points[:, 0], kind="stable")]
     return points[:, 0], points[:, 1]
+
+
+def still_better(frames: Sequence[pd.DataFrame], column: str, longest: int) -> Floats:
+    """Share of all episodes whose horizon is at least 0, 1, … steps.   → [longest + 1]."""
+    steps = np.concatenate([frame[column].to_numpy(np.float64) for frame in frames])
+    return np.asarray((steps[:, None] >= np.arange(longest + 1)).mean(0))

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import EngFormatter, MaxNLocator
+from numpy.typing import NDArray
 
 from ccwm.report.curves import Curve
 
@@ -42,6 +44,8 @@ STYLE: dict[Any, Any] = {
         ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color"), INK
     ),
 }
+DASHED = (0, (4, 3))
+QUOTED_DOTS = ((0, (1, 2)), (0, (1, 4)))
 ADAPTIVE = "<style>svg{color:#2b2f36}@media (prefers-color-scheme:dark){svg{color:#d9dee5}}</style>"
 
 
@@ -65,12 +69,20 @@ def draw_curves(axes: Axes, curves: Mapping[str, Curve], colours: Mapping[str, s
 
 
 def draw_learning(
-    axes: Axes, task: str, curves: Mapping[str, Curve], colours: Mapping[str, str], *, random: float | None
+    axes: Axes,
+    task: str,
+    curves: Mapping[str, Curve],
+    colours: Mapping[str, str],
+    *,
+    random: float | None,
+    quoted: Mapping[str, float] | None = None,
 ) -> None:
-    """Draw greedy returns against environment steps, with the random policy's level dashed."""
+    """Draw greedy returns against environment steps, the random policy's level dashed, quoted returns dotted."""
     draw_curves(axes, curves, colours)
     if random is not None:
-        axes.axhline(random, color=INK, lw=1.2, ls=(0, (4, 3)), label="random policy", zorder=1)
+        axes.axhline(random, color=INK, lw=1.2, ls=DASHED, label="random policy", zorder=1)
+    for (method, level), dots in zip((quoted or {}).items(), QUOTED_DOTS, strict=False):
+        axes.axhline(level, color=INK, lw=1.0, ls=dots, alpha=0.7, label=f"{method} (quoted)", zorder=1)
     axes.set(title=task, xlabel="environment steps", ylabel="return")
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -78,25 +90,53 @@ def draw_learning(
 
 @mpl.rc_context(STYLE)
 def learning_figure(
-    task: str, curves: Mapping[str, Curve], colours: Mapping[str, str], *, random: float | None
+    task: str,
+    curves: Mapping[str, Curve],
+    colours: Mapping[str, str],
+    *,
+    random: float | None,
+    quoted: Mapping[str, float],
 ) -> Figure:
     """Greedy returns of every variant on one task."""
     figure, axes = _panel(WIDTH, 3.1)
-    draw_learning(axes, task, curves, colours, random=random)
+    draw_learning(axes, task, curves, colours, random=random, quoted=quoted)
     shared_legend(figure, width=WIDTH)
     return figure
 
 
 @mpl.rc_context(STYLE)
-def error_figure(task: str, curves: Mapping[str, Curve], baseline: Curve | None, colours: Mapping[str, str]) -> Figure:
-    """Per-pixel error of open-loop prediction against the step, with that of a frozen last frame dashed."""
+def step_figure(
+    task: str, curves: Mapping[str, Curve], baselines: Mapping[str, Curve], colours: Mapping[str, str], *, label: str
+) -> Figure:
+    """A measure of open-loop prediction against the step, with those of the baselines dashed and dotted."""
     figure, axes = _panel(WIDTH, 3.1)
     draw_curves(axes, curves, colours)
-    if baseline is not None:
-        axes.plot(baseline.x, baseline.mean, color=INK, lw=1.2, ls=(0, (4, 3)), label="last frame repeated", zorder=1)
-    axes.set(title=task, xlabel="predicted step", ylabel="error per pixel (MSE)")
+    for (name, curve), line in zip(baselines.items(), (DASHED, "dotted"), strict=False):
+        axes.plot(curve.x, curve.mean, color=INK, lw=1.2, ls=line, label=name, zorder=1)
+    axes.set(title=task, xlabel="predicted step", ylabel=label)
     axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
+    if all(float(np.min(of.mean)) >= 0 for of in (*curves.values(), *baselines.values())):
+        axes.set_ylim(bottom=0)
+    shared_legend(figure, width=WIDTH)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def horizon_figure(
+    task: str, shares: Mapping[str, Mapping[str, NDArray[np.float64]]], colours: Mapping[str, str]
+) -> Figure:
+    """Share of episodes whose prediction is still better than a baseline, step by step, a panel for each baseline."""
+    figure = Figure(figsize=(WIDTH, 3.1))
+    panels = figure.subplots(1, len(shares), sharey=True, squeeze=False).flat
+    for axes, (baseline, of) in zip(panels, shares.items(), strict=True):
+        for variant, share in of.items():
+            axes.step(np.arange(len(share)), share, color=colours[variant], lw=1.8, where="post", label=variant)
+        axes.set_title(f"than {baseline}", fontsize=9)
+        axes.set(xlabel="predicted step", ylim=(0, 1.03))
+        axes.set_xlim(left=0)
+        _ticks(axes, x=4, y=5)
+    figure.axes[0].set_ylabel("episodes still better")
+    figure.suptitle(task, x=0.01, ha="left", fontsize=10)
     shared_legend(figure, width=WIDTH)
     return figure
 

@@ -123,6 +123,11 @@ class Results:
         return average(evaluated) if average(evaluated) is not None else average(collected)
 
 
+def is_dirty(run: dict[str, Any]) -> bool:
+    """Whether a run's code had uncommitted changes; the record says "true", "false" or "unknown"."""
+    return str(run.get("dirty")).lower() == "true"
+
+
 def finite(value: object) -> float | None:
     """The value as a float; None where it is no finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

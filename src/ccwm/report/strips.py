@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -30,15 +30,15 @@ class Strip(NamedTuple):
     predictions: dict[str, Frames]  # of each variant, [T, size, size, 3]
 
 
-def load_strip(results: Results, task: str) -> Strip | None:
-    """The first shown episode of the first seed that has frames; None where no variant has any."""
+def load_strips(results: Results, task: str) -> list[Strip]:
+    """The shown episodes of the first seed that has frames; none where no variant has any."""
     for seed in results.seeds:
         cells = {variant: results.cell("rollout-viz", task, variant, seed) for variant in results.variants}
         there = {variant: cell for variant, cell in cells.items() if (cell.folder / "frames.safetensors").is_file()}
         if not there:
             continue
         loaded = {variant: _frames(cell) for variant, cell in there.items()}
-        truth = next(iter(loaded.values()))[0]
+        truth = next(iter(loaded.values()))[0]  # [N, T, size, size, 3]
         for variant, (own, _) in loaded.items():
             if not np.array_equal(own, truth):
                 raise ValueError(
@@ -46,16 +46,19 @@ def load_strip(results: Results, task: str) -> Strip | None:
                     f"predict anew with `dvc repro --force {there[variant].name}`"
                 )
         context = max(int(cell.number("context") or 1) for cell in there.values())
-        return Strip(seed, context, truth, {variant: prediction for variant, (_, prediction) in loaded.items()})
-    return None
+        return [
+            Strip(seed, context, truth[i], {variant: prediction[i] for variant, (_, prediction) in loaded.items()})
+            for i in range(len(truth))
+        ]
+    return []
 
 
 def _frames(cell: Cell) -> tuple[Frames, Frames]:
     path = cell.folder / "frames.safetensors"
     try:
         tensors = load_file(path)
-        return tensors["truth"][0], tensors["prediction"][0]
-    except (SafetensorError, KeyError, IndexError) as error:
+        return tensors["truth"], tensors["prediction"]
+    except (SafetensorError, KeyError) as error:
         raise ValueError(
             f"{path} holds no truth and prediction ({error}); write it anew with `dvc repro --force {cell.name}`"
         ) from error
@@ -81,17 +84,10 @@ class Mosaic(NamedTuple):
 def mosaic(strip: Strip) -> Mosaic:
     """Truth, then each variant's prediction and error, at the steps worth showing; errors share one scale."""
     steps = shown_steps(strip.context, len(strip.truth))
-    errors = {
-        variant: np.abs(strip.truth[steps].astype(np.float32) - frames[steps]).mean(-1)
-        for variant, frames in strip.predictions.items()
-    }  # [columns, size, size]
-    scale = max([1.0, *(float(error.max()) for error in errors.values())])
+    errors = error_pictures(strip, steps)
     rows: list[tuple[str, Frames]] = [("truth", _opaque(strip.truth[steps]))]
     for variant, frames in strip.predictions.items():
-        rows += [
-            (variant, _opaque(frames[steps])),
-            ("error", mpl.colormaps["magma"](errors[variant] / scale, bytes=True)),
-        ]
+        rows += [(variant, _opaque(frames[steps])), ("error", errors[variant])]
     size = strip.truth.shape[1]
     gap = max(size // 16, 1)
     tops = [i * (size + gap) for i in range(len(rows))]
@@ -108,6 +104,16 @@ def mosaic(strip: Strip) -> Mosaic:
         {left + size / 2: label for left, label in zip(lefts, labels, strict=True)},
         seen * (size + gap) + 1.5 * gap - 0.5,
     )
+
+
+def error_pictures(strip: Strip, steps: Sequence[int]) -> dict[str, Frames]:
+    """Each variant's absolute error at the steps, brighter is larger, one scale for all.   → [steps, size, size, 4]."""
+    errors = {
+        variant: np.abs(strip.truth[steps].astype(np.float32) - frames[steps]).mean(-1)
+        for variant, frames in strip.predictions.items()
+    }
+    scale = max([1.0, *(float(error.max()) for error in errors.values())])
+    return {variant: mpl.colormaps["magma"](error / scale, bytes=True) for variant, error in errors.items()}
 
 
 def _opaque(frames: Frames) -> Frames:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ccwm.report.results import STAGES, Cell, Results, average, finite
-from ccwm.report.statistics import Estimate, Group, estimate, paired_difference, pool, welch
+from ccwm.report.statistics import Estimate, Middle, estimate, interquartile_mean, paired_difference
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Evaluation:
     low: float | None
     high: float | None
     iqm: float | None
+    iqm_low: float | None
+    iqm_high: float | None
     score: float | None
     success_rate: float | None
     random_mean: float | None
@@ -43,23 +45,13 @@ class Prediction:
     useful_steps: float | None
     useful_low: float | None
     useful_high: float | None
+    informed_steps: float | None
+    informed_low: float | None
+    informed_high: float | None
     error: float | None
     baseline_error: float | None
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """Returns of one variant in the worlds of one row of changes, with the reference for comparison."""
-
-    task: str
-    row: str
-    variant: str
-    cells: tuple[Cell, ...]
-    mean: float
-    sd: float | None
-    n: int
-    difference: float | None
-    p: float | None
+    ssim: float | None
+    baseline_ssim: float | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ def _evaluation(task: str, variant: str, cells: list[Cell]) -> Evaluation:
         sd=sd,
         low=low,
         high=high,
-        iqm=over("return_iqm"),
+        **_middle_of_returns(cells)._asdict(),
         score=over("score"),
         success_rate=over("success_rate"),
         random_mean=over("random_mean"),
@@ -114,6 +106,45 @@ def _evaluation(task: str, variant: str, cells: list[Cell]) -> Evaluation:
         random_high=over("random_high"),
         best_possible=over("best_possible"),
     )
+
+
+def _middle_of_returns(cells: list[Cell]) -> Middle:
+    """Interquartile mean over seeds' returns, or over the episodes of a single seed."""
+    returns = [value for cell in cells if (value := cell.number("return_mean")) is not None]
+    if len(cells) == 1:
+        returns = list(_returns_by_episode(cells[0]).values()) or returns
+    return interquartile_mean([returns])
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Interquartile mean of a variant's scores over the seeds of several tasks, resampled task by task."""
+
+    variant: str
+    cells: tuple[Cell, ...]
+    tasks: int
+    iqm: float
+    iqm_low: float | None
+    iqm_high: float | None
+
+
+def aggregates(results: Results) -> list[Aggregate]:
+    """One row for each variant, over the tasks on which every variant has a score; none for fewer than two tasks."""
+
+    def scored(task: str, variant: str) -> list[Cell]:
+        cells = results.cells("evaluate", task=task, variant=variant)
+        return [cell for cell in cells if cell.number("score") is not None]
+
+    tasks = [task for task in results.tasks if all(scored(task, variant) for variant in results.variants)]
+    if len(tasks) < 2:
+        return []
+    rows = []
+    for variant in results.variants:
+        strata = [scored(task, variant) for task in tasks]
+        scores = [[value for cell in of if (value := cell.number("score")) is not None] for of in strata]
+        cells = tuple(cell for of in strata for cell in of)
+        rows.append(Aggregate(variant, cells, len(tasks), *interquartile_mean(scores)))
+    return rows
 
 
 def return_difference(results: Results, task: str, variant: str) -> tuple[Estimate, str] | None:
@@ -164,8 +195,13 @@ def predictions(results: Results, task: str) -> list[Prediction]:
                     useful_steps=values["useful_steps_median"],
                     useful_low=values["useful_steps_low"],
                     useful_high=values["useful_steps_high"],
+                    informed_steps=values["informed_steps_median"],
+                    informed_low=values["informed_steps_low"],
+                    informed_high=values["informed_steps_high"],
                     error=values["error_mean"],
                     baseline_error=values["baseline_error_mean"],
+                    ssim=values["ssim_mean"],
+                    baseline_ssim=values["baseline_ssim_mean"],
                 )
             )
     return rows
@@ -177,41 +213,14 @@ _PREDICTION_KEYS = (
     "useful_steps_median",
     "useful_steps_low",
     "useful_steps_high",
+    "informed_steps_median",
+    "informed_steps_low",
+    "informed_steps_high",
     "error_mean",
     "baseline_error_mean",
+    "ssim_mean",
+    "baseline_ssim_mean",
 )
-
-UNCHANGED = "unchanged"
-
-
-def transfers(results: Results, task: str) -> list[Transfer]:
-    """One row for each row of changes and each variant that was moved to it; the unchanged world comes first."""
-    cells = {variant: results.cells("transfer", task=task, variant=variant) for variant in results.variants}
-    groups = {variant: _groups(of) for variant, of in cells.items()}
-    names = dict.fromkeys([UNCHANGED, *(name for of in groups.values() for name in of)])
-    rows = []
-    for name in names:
-        reference = groups[results.reference].get(name)
-        for variant in results.variants:
-            if (group := groups[variant].get(name)) is None:
-                continue
-            other = None if variant == results.reference else reference
-            difference = None if other is None else group.mean - other.mean
-            p = None if other is None else welch(group, other)
-            rows.append(Transfer(task, name, variant, tuple(cells[variant]), *group, difference, p))
-    return rows
-
-
-def _groups(cells: list[Cell]) -> dict[str, Group]:
-    """Every row's returns, pooled over seeds."""
-    found: dict[str, list[Group]] = {}
-    for cell in cells:
-        metrics = cell.metrics()
-        for name, value in {UNCHANGED: metrics.get(UNCHANGED), **(metrics.get("rows") or {})}.items():
-            of = value or {}
-            if (mean := finite(of.get("mean"))) is not None and (n := finite(of.get("n"))):
-                found.setdefault(name, []).append(Group(mean, finite(of.get("sd")), int(n)))
-    return {name: pool(groups) for name, groups in found.items()}
 
 
 def costs(results: Results) -> list[Cost]:

@@ -6,14 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import pandas as pd
 
 from ccwm.report import words
-from ccwm.report.results import STAGES, Cell, Results
-from ccwm.report.summaries import UNCHANGED, Cost, Evaluation, Prediction, Transfer
+from ccwm.report.claims import Quoted
+from ccwm.report.learning import Learning
+from ccwm.report.results import STAGES, Cell, Results, is_dirty
+from ccwm.report.summaries import Aggregate, Cost, Evaluation, Prediction
 
 
 class Entry(NamedTuple):
@@ -53,96 +55,152 @@ def sources(cells: Sequence[Cell]) -> Entry:
     )
 
 
-def evaluation_table(task: str, rows: list[Evaluation]) -> Table:
-    """Greedy returns on one task, the random policy in the last row."""
+def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quoted] = ()) -> Table:
+    """Greedy returns on one task; then the random policy, and what other work published."""
     several = [len(row.cells) > 1 for row in rows]
     over = "seeds" if all(several) else "episodes of one seed" if not any(several) else "seeds (episodes for one seed)"
     body = [
         [
             Entry(row.variant, row.variant),
             Entry(words.spread(row.mean, row.sd), row.mean),
-            Entry(words.interval(row.low, row.high), _key(row.low)),
-            _entry(row.iqm),
-            _entry(row.score),
-            _entry(row.success_rate),
+            Entry(words.interval(row.low, row.high), sort_key(row.low)),
+            entry(row.iqm),
+            Entry(words.interval(row.iqm_low, row.iqm_high), sort_key(row.iqm_low)),
+            entry(row.score),
+            entry(row.success_rate),
             Entry(f"{row.episodes:,}", row.episodes),
             sources(row.cells),
         ]
         for row in rows
     ]
-    first = rows[0]
+    first, dash = rows[0], Entry(words.NONE)
     if first.random_mean is not None:
         spread, interval = words.spread(first.random_mean, first.random_sd), (first.random_low, first.random_high)
-        dash = Entry(words.NONE)
         body.append(
             [
                 Entry("random policy", "random policy"),
                 Entry(spread, first.random_mean),
-                Entry(words.interval(*interval), _key(interval[0])),
-                *[dash, _entry(None if first.score is None else 0.0), dash, dash, dash],
+                Entry(words.interval(*interval), sort_key(interval[0])),
+                *[dash, dash, entry(None if first.score is None else 0.0), dash, dash, dash],
             ]
         )
+    published = [of for of in quoted if task in of.returns]
+    for of in published:
+        body.append([Entry(f"{of.method}, quoted", of.method), entry(of.returns[task]), *[dash] * 7])
     best = "" if first.best_possible is None else f", {words.number(first.best_possible)}"
     return Table(
         f"{task}: return of the greedy agent. Spread and 95% interval are over {over}, those of "
-        "the random policy over its episodes; IQM is the interquartile mean; "
-        f"score is 0 for the random policy and 1 for the best possible return{best}.",
-        ["Variant", "Return (mean ± sd)", "95% interval", "IQM", "Score", "Success", "Episodes", "Runs"],
+        "the random policy over its episodes; IQM is the interquartile mean, with a bootstrap interval; "
+        f"score is 0 for the random policy and 1 for the best possible return{best}.{_quoted_words(quoted, published)}",
+        ["Variant", "Return (mean ± sd)", "95% interval", "IQM", "95% of IQM", "Score", "Success", "Episodes", "Runs"],
         body,
     ).without_empty_columns()
+
+
+def _quoted_words(known: Sequence[Quoted], published: Sequence[Quoted]) -> str:
+    if not known:
+        return ""
+    if not published:
+        return f" Nothing is quoted for this task from {words.listing([of.method for of in known])}."
+    each = [f"{of.method} from {of.inputs} at {words.scientific(of.env_steps)} steps" for of in published]
+    return f" Quoted, not measured here: {words.listing(each)} ({published[0].source})."
 
 
 def prediction_table(task: str, rows: list[Prediction]) -> Table:
     """Open-loop prediction on one task."""
     return Table(
         f"{task}: {rows[0].context} frames seen, then {rows[0].horizon} steps predicted from actions alone on held-out "
-        "episodes. Useful steps: how long the prediction stays better than the last seen frame, repeated (median over "
-        "episodes). Error: MSE per pixel.",
-        ["Variant", "Useful steps", "95% interval", "Error", "Frozen frame's error", "Episodes", "Runs"],
+        "episodes. Useful steps: how long the prediction stays better than the last seen frame, repeated; "
+        "informed steps: better than the mean of all frames to predict, the best constant guess (medians over "
+        "episodes; several seeds are averaged). Error: MSE per pixel; SSIM: structural similarity, 1 for the same; "
+        "in brackets those of the frozen last frame.",
+        [
+            "Variant",
+            "Useful steps",
+            "95% interval",
+            "Informed steps",
+            "95% interval",
+            "Error",
+            "SSIM",
+            "Episodes",
+            "Runs",
+        ],
         [
             [
                 Entry(row.variant, row.variant),
-                Entry(words.steps(row.useful_steps), _key(row.useful_steps)),
-                Entry(words.interval(row.useful_low, row.useful_high, words.steps), _key(row.useful_low)),
-                _entry(row.error),
-                _entry(row.baseline_error),
+                entry(row.useful_steps, words.steps),
+                Entry(words.interval(row.useful_low, row.useful_high, words.steps), sort_key(row.useful_low)),
+                entry(row.informed_steps, words.steps),
+                Entry(words.interval(row.informed_low, row.informed_high, words.steps), sort_key(row.informed_low)),
+                Entry(words.beside(row.error, row.baseline_error), sort_key(row.error)),
+                Entry(words.beside(row.ssim, row.baseline_ssim), sort_key(row.ssim)),
                 Entry(f"{row.episodes:,}", row.episodes),
                 sources(row.cells),
             ]
             for row in rows
         ],
-    )
+    ).without_empty_columns()
 
 
-def transfer_table(task: str, rows: list[Transfer], *, variants: list[str]) -> Table:
-    """Returns in changed worlds: a row of changes a line, the first variant as the reference."""
-    reference, *others = variants
-    headings = ["Changed", reference]
-    for other in others:
-        headings += [other, f"{other} − {reference}", "p"]
-    by_row: dict[str, dict[str, Transfer]] = {}
-    for row in rows:
-        by_row.setdefault(row.row, {})[row.variant] = row
-    body = []
-    for i, (name, of) in enumerate(by_row.items()):
-        line = [Entry("nothing" if name == UNCHANGED else name, float(i)), _transferred(of.get(reference))]
-        for other in others:
-            found = of.get(other)
-            difference, p = (found.difference, found.p) if found is not None else (None, None)
-            line += [
-                _transferred(found),
-                Entry(words.signed(difference), _key(difference)),
-                Entry(words.p_value(p), _key(p)),
-            ]
-        body.append(line)
-    test = f" p: Welch's one-sided test that the variant is no better than {reference}, over changed worlds."
-    seeds = " The worlds of a seed share one agent, so p says nothing about another training run."
+def learning_table(task: str, rows: list[Learning]) -> Table:
+    """The learning curves of one task in numbers."""
+    target = rows[0].target
+    reach = "" if target is None else f" Steps to {words.number(target)}"
+    several = any(len(row.cells) > 1 for row in rows)
     return Table(
-        f"{task}: return (mean ± sd over changed worlds) with no further training, in the original reward's scale. "
-        "R reward, M mass, F friction, S stiffness, L layout; the agent never sees a reward, so R alone is the sanity "
-        f"check and should equal the unchanged world.{test + seeds if others else ''}",
-        headings,
-        body,
+        f"{task}: mean height of the learning curve (its area divided by its width) and mean of its last tenth"
+        f"{', with 95% intervals over seeds' if several else ''}."
+        + (
+            ""
+            if target is None
+            else " Steps: environment steps to the first evaluation at that return, median over seeds."
+        ),
+        [
+            "Variant",
+            "Mean height",
+            "95% interval",
+            "Last tenth",
+            "95% interval",
+            reach.strip() or "Steps",
+            "Reached",
+            "Runs",
+        ],
+        [
+            [
+                Entry(row.variant, row.variant),
+                entry(row.area),
+                Entry(words.interval(row.area_low, row.area_high), sort_key(row.area_low)),
+                entry(row.end),
+                Entry(words.interval(row.end_low, row.end_high), sort_key(row.end_low)),
+                Entry(
+                    "not reached" if row.target is not None and row.steps is None else words.whole(row.steps),
+                    sort_key(row.steps),
+                ),
+                Entry(
+                    words.NONE if row.reached is None else f"{row.reached} of {len(row.cells)}", sort_key(row.reached)
+                ),
+                sources(row.cells),
+            ]
+            for row in rows
+        ],
+    ).without_empty_columns()
+
+
+def aggregate_table(rows: list[Aggregate]) -> Table:
+    """Scores over all tasks."""
+    return Table(
+        f"Score over {rows[0].tasks} tasks: interquartile mean over all seeds of all tasks, with a 95% stratified "
+        "bootstrap interval (seeds are drawn anew within each task). 0 is the random policy, 1 the best possible.",
+        ["Variant", "IQM of score", "95% interval", "Agents"],
+        [
+            [
+                Entry(row.variant, row.variant),
+                entry(row.iqm),
+                Entry(words.interval(row.iqm_low, row.iqm_high), sort_key(row.iqm_low)),
+                Entry(str(len(row.cells)), len(row.cells)),
+            ]
+            for row in rows
+        ],
     )
 
 
@@ -157,10 +215,10 @@ def cost_table(rows: list[Cost]) -> Table:
                 Entry(row.task, row.task),
                 Entry(row.variant or "all", row.variant or ""),
                 Entry(row.device or words.NONE, row.device),
-                Entry(words.duration(row.seconds), _key(row.seconds)),
-                _entry(row.env_steps_per_second),
-                _entry(row.updates_per_second),
-                _entry(row.peak_memory_mb),
+                Entry(words.duration(row.seconds), sort_key(row.seconds)),
+                entry(row.env_steps_per_second),
+                entry(row.updates_per_second),
+                entry(row.peak_memory_mb),
                 sources(row.cells),
             ]
             for row in rows
@@ -177,7 +235,7 @@ class Run(NamedTuple):
     experiment: str
     store: str
     commit: str
-    dirty: bool | None
+    dirty: bool
     settings_hash: str
     anchor: str
 
@@ -191,7 +249,7 @@ def provenance(results: Results) -> list[Run]:
             experiment=str(run.get("experiment") or words.NONE),
             store=public_store(run.get("tracking_uri")),
             commit=str(run.get("commit") or words.NONE),
-            dirty=run.get("dirty"),
+            dirty=is_dirty(run),
             settings_hash=str(run.get("settings_hash") or words.NONE),
             anchor=anchor(cell),
         )
@@ -211,7 +269,17 @@ def public_store(uri: str | None) -> str:
     return f"{parts.scheme.split('+')[0] or 'file'}: {Path(parts.path).name}"
 
 
-def write_csv(path: Path, rows: Sequence[Evaluation | Prediction | Transfer | Cost]) -> None:
+class Row(Protocol):
+    """A summary: a dataclass that names the cells it comes from."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Where the numbers come from."""
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """Write summaries unrounded, their cells as DVC names; no file where there is no row."""
     if rows:
         columns = [field.name for field in fields(rows[0])]
@@ -219,15 +287,11 @@ def write_csv(path: Path, rows: Sequence[Evaluation | Prediction | Transfer | Co
         pd.DataFrame(records, columns=columns).to_csv(path, index=False, lineterminator="\n")
 
 
-def _transferred(row: Transfer | None) -> Entry:
-    if row is None:
-        return Entry(words.NONE)
-    return Entry(f"{words.spread(row.mean, row.sd)} (n = {row.n})", row.mean)
+def entry(value: float | None, form: words.Form = words.number) -> Entry:
+    """A number in words that sorts by itself; a dash for None."""
+    return Entry(form(value), sort_key(value))
 
 
-def _entry(value: float | None) -> Entry:
-    return Entry(words.number(value), _key(value))
-
-
-def _key(value: float | None) -> float | str:
+def sort_key(value: float | None) -> float | str:
+    """What a number sorts by; what is missing stays last."""
     return "" if value is None else value

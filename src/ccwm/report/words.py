@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccwm.report.results import STAGES, Results, average
+from ccwm.report.results import STAGES, Results, average, is_dirty
 from ccwm.report.statistics import Estimate
 from ccwm.report.summaries import Evaluation, Prediction, evaluations, predictions, return_difference
 
 NONE = "–"
+Form = Callable[[float | None], str]
+"""A way to write a number that may be missing."""
 
 
 def number(value: float | None) -> str:
@@ -22,6 +24,18 @@ def number(value: float | None) -> str:
         return f"{value:.1e}".replace("-", "−")
     decimals = 1 if size >= 100 else 2 if size >= 1 else 4 if size < 0.1 else 3
     return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def whole(value: float | None) -> str:
+    """A count without decimals: 12,500."""
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def scientific(value: float) -> str:
+    """A number as the paper prints it: 7.27 × 10⁻⁶, 10⁸."""
+    digits, _, exponent = f"{value:.2e}".partition("e")
+    power = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if float(digits) == 1 else f"{digits} × {power}"
 
 
 def steps(value: float | None) -> str:
@@ -39,7 +53,12 @@ def spread(mean: float | None, sd: float | None) -> str:
     return number(mean) if sd is None else f"{number(mean)} ± {number(sd)}"
 
 
-def interval(low: float | None, high: float | None, form: Callable[[float], str] = number) -> str:
+def beside(value: float | None, other: float | None) -> str:
+    """A value with another in brackets, for comparison."""
+    return number(value) if value is None or other is None else f"{number(value)} ({number(other)})"
+
+
+def interval(low: float | None, high: float | None, form: Form = number) -> str:
     """low to high, or a dash."""
     return NONE if low is None or high is None else f"{form(low)} to {form(high)}"
 
@@ -145,6 +164,6 @@ def caveats(results: Results) -> list[str]:
     commits = {run["commit"] for run in runs if run.get("commit")}
     if len(commits) > 1:
         said.append(f"The results come from {len(commits)} different commits; the list of runs says which.")
-    if dirty := sum(run.get("dirty") is True for run in runs):
+    if dirty := sum(map(is_dirty, runs)):
         said.append(f"{count(dirty, 'result')} came from code with uncommitted changes.")
     return said

@@ -12,6 +12,7 @@ from ccwm.agent.export import Agent
 from ccwm.ops.statistics import bootstrap_median
 from ccwm.seeds import named_seed
 from ccwm.structs import Episode, LatentState, stack
+from ccwm.studies.similarity import ssim
 
 
 class Prediction(NamedTuple):
@@ -82,24 +83,76 @@ def pixel_error(frames: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return np.asarray(squared.mean((-3, -2, -1)))
 
 
+def mean_frame_error(prediction: Prediction) -> np.ndarray:
+    """Error of the best constant guess: the mean of all true frames that are to be predicted.   → [N, horizon]."""
+    truth = prediction.truth[:, -prediction.error.shape[1] :]
+    return pixel_error(truth.mean((0, 1), keepdims=True), truth)
+
+
+def similarities(prediction: Prediction) -> tuple[np.ndarray, np.ndarray]:
+    """Structural similarity with the truth of the prediction, and of the last seen frame.   → [N, horizon] each."""
+    horizon = prediction.error.shape[1]
+    truth, last = prediction.truth[:, -horizon:], prediction.truth[:, -horizon - 1, None]
+    return ssim(prediction.predicted[:, -horizon:], truth), ssim(np.broadcast_to(last, truth.shape), truth)
+
+
+def step_rows(prediction: Prediction) -> list[dict[str, float]]:
+    """The lines of ``errors.csv``: means over episodes for each predicted step."""
+    similarity, last_similarity = similarities(prediction)
+    columns = {
+        "error": prediction.error,
+        "baseline_error": prediction.baseline,
+        "mean_frame_error": mean_frame_error(prediction),
+        "ssim": similarity,
+        "baseline_ssim": last_similarity,
+    }
+    means = {name: of.mean(0) for name, of in columns.items()}
+    return [
+        {"step": step + 1, **{name: float(of[step]) for name, of in means.items()}}
+        for step in range(prediction.error.shape[1])
+    ]
+
+
+def horizon_rows(prediction: Prediction) -> list[dict[str, int]]:
+    """The lines of ``horizons.csv``: how long each episode's prediction stays better than either baseline."""
+    last = useful_steps(prediction.error, prediction.baseline)
+    mean = useful_steps(prediction.error, mean_frame_error(prediction))
+    return [
+        {"episode": episode, "last_frame": int(steps), "mean_frame": int(mean[episode])}
+        for episode, steps in enumerate(last)
+    ]
+
+
 def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
-    """How many steps each prediction stays better than repeating the last frame.   [N, T] each → int [N]."""
+    """How many steps each prediction stays better than a baseline.   [N, T] each → int [N]."""
     worse = error >= baseline
     return np.asarray(np.where(worse.any(1), worse.argmax(1), worse.shape[1]))
 
 
 def summarise(prediction: Prediction, *, context: int) -> dict[str, float]:
-    """The study's metrics; the interval is a 95 % bootstrap interval of the median over episodes."""
-    steps = useful_steps(prediction.error, prediction.baseline)
-    interval = bootstrap_median(steps.astype(np.float64), seed=0)
+    """The study's metrics; intervals are 95 % bootstrap intervals of the median over episodes."""
+    constant = mean_frame_error(prediction)
+    similarity, last_similarity = similarities(prediction)
     return {
-        "episodes": len(steps),
+        "episodes": len(prediction.error),
         "context": context,
         "horizon": prediction.error.shape[1],
-        "useful_steps_median": float(np.median(steps)),
-        "useful_steps_mean": float(steps.mean()),
-        "useful_steps_low": interval.low,
-        "useful_steps_high": interval.high,
+        **_horizon("useful_steps", useful_steps(prediction.error, prediction.baseline)),
+        **_horizon("informed_steps", useful_steps(prediction.error, constant)),
         "error_mean": float(prediction.error.mean()),
         "baseline_error_mean": float(prediction.baseline.mean()),
+        "mean_frame_error_mean": float(constant.mean()),
+        "ssim_mean": float(similarity.mean()),
+        "baseline_ssim_mean": float(last_similarity.mean()),
+    }
+
+
+def _horizon(name: str, steps: np.ndarray) -> dict[str, float]:
+    """Median, mean and interval of a horizon over episodes.   int [N] → metrics."""
+    interval = bootstrap_median(steps.astype(np.float64), seed=0)
+    return {
+        f"{name}_median": float(np.median(steps)),
+        f"{name}_mean": float(steps.mean()),
+        f"{name}_low": interval.low,
+        f"{name}_high": interval.high,
     }

@@ -93,8 +93,8 @@ def mask(value: Tensor, *, rule: str, threshold: float, window: int, lookback: i
 
 
 def own_threshold(agent: Agent) -> float:
-    """The η that the agent's truncation ended with, or would have had."""
-    return agent.card.truncation.threshold
+    """The η that the agent's truncation ended with (`auto`), has, or would have had."""
+    return agent.card.truncation.threshold if agent.retracing is None else float(agent.retracing.threshold)
 
 
 def lookback(agent: Agent) -> int:

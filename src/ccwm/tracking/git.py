@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-SOURCES = ("src", "pipeline", "dvc.yaml", "params.yaml", "pyproject.toml")
+SOURCES = ("src", "pipeline", "claims.yaml", "dvc.yaml", "params.yaml", "pyproject.toml")
 """What makes a result. The pipeline rewrites its own tracked results while it runs, so they make nothing dirty."""
 
 

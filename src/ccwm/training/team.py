@@ -131,7 +131,7 @@ def _present(rank: int) -> str:
     return f"rank {rank} is there"
 
 
-def _gather(followers: list[subprocess.Popen[bytes]], meeting: Store, orders: str) -> None:
+def _gather(followers: list[subprocess.Popen[bytes]], meeting: TCPStore, orders: str) -> None:
     """Give each its orders, and wait until all are there or one never will be."""
     for rank, follower in enumerate(followers, start=1):
         assert follower.stdin is not None
