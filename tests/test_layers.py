@@ -15,7 +15,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("nets", "envs", "data"),
     ("agent",),
     ("training", "studies"),
-    ("tracking", "stage", "report", "tuning", "cli"),
+    ("machine", "tracking", "stage", "report", "tuning"),
+    ("loading", "play", "verify", "plan", "doctor", "cli"),
 )
 STRANGERS = {"nets", "envs", "data"}  # one layer, but none of them knows another
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import lightning as L
+import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
 from ccwm.agent.recurrent import RecurrentPolicy
@@ -118,6 +119,9 @@ class Cycles(L.Callback):
                 returns.append(played.total)
                 if played.success is not None:
                     successes.append(played.success)
+        if np.mean(returns) > max((row["return_mean"] for row in self.history.curve), default=-np.inf):
+            # Before the point is recorded: whoever is stopped in between measures again.
+            self.checkpoints.save_best({"module": module.snapshot()})
         self.history.add_evaluation(counters.env_steps, counters.updates, returns, successes)
 
     def save(self, module: CCWM) -> None:
