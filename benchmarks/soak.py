@@ -2,8 +2,9 @@
 
     python benchmarks/soak.py --minutes 10 --json benchmarks/soak.json
 
-Rounds follow each other until the time is over, each with a seed of its own: an undisturbed run first, then the real
-stage (`pipeline/train.py`) as a process, killed and started again until it has published. At the end it prints:
+Rounds follow each other until training has been disturbed for that long, each with a seed of its own: an undisturbed
+run first, then the real stage (`pipeline/train.py`) as a process, killed and started again until it has published. The
+processes come from a fork server that has imported torch once, so that kills hit training, not imports. It prints:
 
 - kills survived, and in which part of the work they came;
 - episodes lost: whole episodes that were on disk at a kill and are not what the undisturbed run has there;
@@ -16,10 +17,11 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import multiprocessing
 import os
 import random
+import runpy
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,14 +35,15 @@ from ccwm.data.manifest import MANIFEST, Manifest
 from ccwm.files import write_json
 from ccwm.machine import machine
 from ccwm.params import load_settings, resolve
-from ccwm.progress import counter
 from ccwm.training.collecting import collect_random
 from ccwm.training.publish import publish_agent, publish_history, summarise
 from ccwm.training.run import Learning, train
 
 ROOT = Path(__file__).parents[1]
 TASK, VARIANT = "maze_two_rooms", "ccwm"
-LONGER = {"env_steps": 2400, "updates": 10, "log_every": 1, "evaluate_every": 600}
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["ccwm.stage", "ccwm.training.publish", "ccwm.training.collecting", "mlflow.pyfunc"])
+LONGER = {"env_steps": 1800, "updates": 10, "log_every": 1, "evaluate_every": 600}
 """The smoke settings with more cycles, so that a run is long enough to be killed often, and every update is logged."""
 
 
@@ -78,13 +81,14 @@ class Soak:
         self.key = Path(TASK, VARIANT, str(seed))
         self.data = self.root / "data" / TASK / str(seed)
         self.work = self.root / ".work" / "train" / self.key
-        self.environment = {**os.environ, "MLFLOW_TRACKING_URI": f"sqlite:///{self.root}/mlflow.db"}
+        self.seconds = 0.0
 
     def _settings(self) -> Any:
         return resolve(load_settings(self.root / "params.yaml"), VARIANT)
 
     def undisturbed(self) -> None:
         """Collect, then train from beginning to end in this process."""
+        began = time.monotonic()
         settings = self._settings()
         parts = {"train": settings.collect.episodes, "heldout": settings.collect.heldout}
         collect_random(
@@ -109,39 +113,35 @@ class Soak:
         publish_agent(clean / "models" / self.key, trained, self.learning, task=TASK, variant=VARIANT, seed=self.seed)
         metrics = summarise(trained.history, trained.module.counters)
         publish_history(clean / "results" / "train" / self.key, trained.history, metrics)
+        self.seconds = time.monotonic() - began
 
-    def disturbed(self, deadline: float) -> Round:
-        """Kill and go on until the stage has ended by itself; after the deadline it is left in peace."""
+    def disturbed(self, patience: float) -> Round:
+        """Kill and go on until the stage has ended by itself; after ``patience`` seconds it is left in peace."""
         moments: dict[str, int] = {}
         lost: set[str] = set()
         clean = [entry.sha256 for entry in Manifest(self.root / "clean" / "work" / "replay", create=False).entries]
+        deadline = time.monotonic() + patience
         while True:
-            stage = subprocess.Popen(
-                [sys.executable, "pipeline/train.py", "--task", TASK, "--variant", VARIANT, "--seed", str(self.seed)],
-                cwd=self.root,
-                env=self.environment,
-                stdout=subprocess.DEVNULL,
-                stderr=(self.root / "stage.log").open("ab"),
-            )
+            stage = SERVER.Process(target=run_stage, args=(self.root, self.seed), daemon=True)
+            stage.start()
             if time.monotonic() < deadline:
                 self._wait_and_kill(stage)
-            if stage.wait() == 0:
+            stage.join()
+            if stage.exitcode == 0:
                 break
-            if stage.returncode != -signal.SIGKILL:
+            if stage.exitcode != -signal.SIGKILL:
                 raise SystemExit(f"the stage failed: {(self.root / 'stage.log').read_text()[-2000:]}")
             moment = self._moment()
             moments[moment] = moments.get(moment, 0) + 1
             lost |= self._differing(clean)
         return self._round(moments, len(lost))
 
-    def _wait_and_kill(self, stage: subprocess.Popen[bytes]) -> None:
-        """Wait until the stage works, which takes seconds of imports, then a random time; most are a few cycles."""
-        while stage.poll() is None and not self._holds(stage.pid):
-            time.sleep(0.01)
-        try:
-            stage.wait(self.rng.uniform(0, 1) ** 2 * 12)
-        except subprocess.TimeoutExpired:
-            stage.kill()
+    def _wait_and_kill(self, stage: Any) -> None:
+        """Wait until the stage works, then a random share of what the whole run takes; most are a few cycles."""
+        while stage.is_alive() and not self._holds(stage.pid):
+            time.sleep(0.005)
+        stage.join(self.rng.uniform(0, 1) ** 2 * self.seconds / 2)
+        stage.kill()
 
     def _holds(self, pid: int) -> bool:
         return any(path.read_text() == f"process {pid}" for path in self.work.glob("*/holder"))
@@ -172,7 +172,7 @@ class Soak:
         expected = json.loads((results / "metrics.json").read_text())["updates"]
         with (results / "episodes.csv").open() as file:
             episodes = len(list(csv.DictReader(file)))
-        client = MlflowClient(self.environment["MLFLOW_TRACKING_URI"])
+        client = MlflowClient(store(self.root))
         experiment = client.get_experiment_by_name("ccwm")
         assert experiment is not None
         runs = client.search_runs([experiment.experiment_id])
@@ -203,27 +203,39 @@ class Soak:
         return {str(path.relative_to(root)): path.read_bytes() for path in paths if path.name != "run.json"}
 
 
+def store(root: Path) -> str:
+    return f"sqlite:///{root}/mlflow.db"
+
+
+def run_stage(root: Path, seed: int) -> None:
+    """In a fresh process: be `python pipeline/train.py …` in ``root``."""
+    os.chdir(root)
+    os.environ["MLFLOW_TRACKING_URI"] = store(root)
+    with (root / "stage.log").open("a") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    sys.argv = ["pipeline/train.py", "--task", TASK, "--variant", VARIANT, "--seed", str(seed)]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
 def soak(minutes: float, seed: int) -> list[Round]:
-    """Rounds until the time is over; the last one is finished."""
+    """Rounds until training has been disturbed for this long; the last one is finished."""
+    rng, left = random.Random(seed), 60 * minutes
     rounds: list[Round] = []
-    rng, began = random.Random(seed), time.monotonic()
-    deadline = began + 60 * minutes
-    with tempfile.TemporaryDirectory() as folder, counter("minutes of soak", int(minutes)) as advance:
-        shown = 0
-        while not rounds or time.monotonic() < deadline:
+    with tempfile.TemporaryDirectory() as folder:
+        while left > 0:
             project = Soak(Path(folder), len(rounds), rng)
             project.undisturbed()
-            rounds.append(project.disturbed(deadline))
+            began = time.monotonic()
+            rounds.append(project.disturbed(left))
+            left -= time.monotonic() - began
             print(json.dumps(rounds[-1]._asdict()), flush=True)
-            while shown < min((time.monotonic() - began) // 60, int(minutes)):
-                advance()
-                shown += 1
     return rounds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10, help="how long new rounds are begun and stages killed")
+    parser.add_argument("--minutes", type=float, default=10, help="how long stages are killed, undisturbed runs apart")
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which it kills")
     parser.add_argument("--json", type=Path, help="write the record to this file")
     given = parser.parse_args()
@@ -244,7 +256,7 @@ def main() -> None:
     for name, value in summary.items():
         print(f"{name.replace('_', ' ')}: {'yes' if value is True else value}")
     if given.json:
-        facts = {"machine": machine(), "minutes": round((time.monotonic() - began) / 60, 1), "seed": given.seed}
+        facts = {"machine": machine(1), "minutes": round((time.monotonic() - began) / 60, 1), "seed": given.seed}
         write_json(given.json, {**facts, **summary, "rounds": [each._asdict() for each in rounds]})
     faults = ("episodes_lost", "updates_repeated", "updates_skipped")
     if any(summary[name] for name in faults) or not summary["final_weights_equal"]:

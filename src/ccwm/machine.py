@@ -14,19 +14,20 @@ Machine = dict[str, str]
 """Facts by name; two machines are the same where all of them are."""
 
 
-def machine() -> Machine:
-    """The facts of this machine and this process; equal facts promise equal bits."""
-    import torch
+def machine(threads: int | None) -> Machine:
+    """The facts that a process with this many torch threads depends on, None for one without torch."""
+    facts = {"processor": _processor(), "python": platform.python_version()}
+    facts |= {package: version(package) for package in PACKAGES}
+    if threads is not None:
+        import torch
 
-    return {
-        "processor": _processor(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
-        "threads": str(torch.get_num_threads()),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        **{package: version(package) for package in PACKAGES},
-    }
+        facts |= {
+            "torch": torch.__version__,
+            "threads": str(threads),
+            "instructions": torch.backends.cpu.get_cpu_capability(),
+            "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
+        }
+    return facts
 
 
 def cores() -> int:

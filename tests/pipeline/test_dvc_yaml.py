@@ -21,6 +21,7 @@ EXEMPT = {
     "refusal.py": "ends a stage that has no result",
     "stage.py": "opens and closes a stage; it touches no number",
     "progress.py": "shows how far a stage is",
+    "machine.py": "tells which machine ran a stage",
     "training/progress.py": "shows how far training is",
     "training/signals.py": "ends a stage that has no result yet",
     "tracking": "copies results to MLflow",
