@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("nets", "envs", "data"),
     ("agent",),
     ("training", "studies"),
-    ("machine", "tracking", "stage", "report", "tuning"),
+    ("machine", "matrix", "tracking", "stage", "report", "tuning"),
     ("loading", "play", "verify", "plan", "doctor", "cli"),
 )
 STRANGERS = {"nets", "envs", "data"}  # one layer, but none of them knows another

@@ -13,9 +13,12 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from ccwm.doctor import doctor
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
 from ccwm.params import STAGES, BadParams, guess, load_settings, resolve
+from ccwm.plan.command import plan
+from ccwm.play import play
 from ccwm.presets import PRESETS, apply_preset, preset_names, summary
 from ccwm.reference import json_schema, reference_page
 from ccwm.refusal import run_main
@@ -31,6 +34,9 @@ tracking = typer.Typer(no_args_is_help=True, help="Look after the MLflow store."
 app.add_typer(params, name="params")
 app.add_typer(tracking, name="tracking")
 app.command()(verify)
+app.command()(play)
+app.command()(plan)
+app.command()(doctor)
 console = Console()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -72,6 +73,19 @@ def connect() -> MlflowClient:
     ensure_store()
     uri = tracking_uri()
     return MlflowClient(uri, uri)
+
+
+def check_store(experiment: str) -> str:
+    """Reach the store and write a tag to the experiment; returns what was found, raises what is wrong."""
+    uri = tracking_uri()
+    if uri.startswith(SQLITE) and not Path(uri.removeprefix(SQLITE)).exists():
+        folder = Path(uri.removeprefix(SQLITE)).parent
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"{folder} is not writable, and the store belongs there")
+        return "no store yet; the first run makes mlflow.db"
+    client = connect()
+    client.set_experiment_tag(experiment_id(client, experiment), "ccwm.checked", datetime.now(UTC).isoformat())
+    return f"{'mlflow.db' if uri.startswith(SQLITE) else uri} answers and takes what is written"
 
 
 def experiment_id(client: MlflowClient, name: str) -> str:

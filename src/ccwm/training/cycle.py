@@ -21,6 +21,12 @@ from ccwm.training.module import CCWM, Counters
 from ccwm.training.signals import Interrupted, StopRequest
 
 
+def number_of_cycles(settings: Train, first_env_steps: int) -> int:
+    """The first cycle, which only learns, and as many as spend what the random episodes left of the budget."""
+    owed = max(settings.env_steps - first_env_steps, 0)
+    return 1 + -(-owed // settings.update_every)
+
+
 class CycleBatches(Dataset[Batch]):
     """The batches that are left of the current cycle; each is a function of (seed, update, episodes so far)."""
 
@@ -65,8 +71,7 @@ class Cycles(L.Callback):
     @property
     def total(self) -> int:
         """How many cycles spend the budget of environment steps."""
-        owed = max(self.settings.env_steps - self.first_env_steps, 0)
-        return 1 + -(-owed // self.settings.update_every)
+        return number_of_cycles(self.settings, self.first_env_steps)
 
     def loader(self, module: CCWM, sampler: WindowSampler) -> DataLoader[Batch]:
         """The current cycle's batches for Lightning."""
