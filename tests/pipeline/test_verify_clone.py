@@ -50,7 +50,10 @@ def test_a_changed_metric_is_caught_while_other_stages_agree(recorded: Project) 
     (wrong,) = [line for line in told.splitlines() if " differs " in line]
     assert METRICS in wrong
     assert "return_mean" in wrong
-    for file in (f"results/evaluate/{TASK}/{VARIANT}/0/returns.csv", f"results/transfer/{TASK}/{VARIANT}/0/metrics.json"):
+    for file in (
+        f"results/evaluate/{TASK}/{VARIANT}/0/returns.csv",
+        f"results/transfer/{TASK}/{VARIANT}/0/metrics.json",
+    ):
         assert [line for line in told.splitlines() if file in line and " equal" in line], told
     assert recorded.run("git", "status", "--porcelain") == before  # it worked elsewhere
 
@@ -77,7 +80,12 @@ def test_the_whole_pipeline_agrees_in_every_bit(recorded: Project) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "stale"),
     [
-        ("src/ccwm/training/run.py", 'named_seed("weights", seed)', 'named_seed("weights", seed + 1)', "run.py modified"),
+        (
+            "src/ccwm/training/run.py",
+            'named_seed("weights", seed)',
+            'named_seed("weights", seed + 1)',
+            "run.py modified",
+        ),
         ("params.yaml", "weight: 1.0", "weight: 0.5", "retrace"),
     ],
     ids=["seed", "loss weight"],

@@ -109,7 +109,9 @@ def test_the_tolerances_are_written_down_with_their_reasons() -> None:
 def test_every_committed_metric_has_a_rule() -> None:
     """No number of the committed results falls through the rules."""
     stages = read_checkout(ROOT).stages
-    keys = [(name, path, key) for name, stage in stages.items() for path in stage.numbers for key in stage.numbers[path]]
+    keys = [
+        (name, path, key) for name, stage in stages.items() for path in stage.numbers for key in stage.numbers[path]
+    ]
     assert keys
     for name, path, key in keys:
         assert tolerance(name.partition("@")[0], Path(path).name, key, updates=1000)
@@ -132,7 +134,7 @@ def test_a_record_is_read_back_and_a_bad_one_refused_with_the_cure(tmp_path: Pat
         load_record(tmp_path / "r.json", cure="record it")
 
 
-def test_hashes_are_dvcs(tmp_path: Path) -> None:
+def test_hashes_are_dvcs() -> None:
     lock = (ROOT / "dvc.lock").read_text()
-    (path,) = {match[1] for match in re.finditer(r"path: (results/collect/\S+metrics\.json)", lock)}
+    path = re.findall(r"path: (results/collect/\S+metrics\.json)", lock)[0]
     assert f"md5: {md5(ROOT / path)}" in lock

@@ -34,7 +34,7 @@ EARLY = Tolerance(
     1e-3,
     1e-6,
     f"learned in at most {SHORT} updates: with AVX2 and SSE instead of AVX-512 it moved by less than 1e-6 of itself; "
-    "another seed or weight of a loss moves it by more than 1e-2",
+    "another seed, or half the weight of retracing, moved a return by more than 1e-2",
 )
 STEP = Tolerance("step", 1e-3, 1, "a step at which one error passes another: rounding may shift it by one")
 LATE = Tolerance(
