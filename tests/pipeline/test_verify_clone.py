@@ -47,9 +47,11 @@ def test_a_changed_metric_is_caught_while_other_stages_agree(recorded: Project) 
     edit_metric(recorded)
     code, told = verify(recorded, "evaluate", "transfer")
     assert code == 1, told
-    (wrong,) = [line for line in told.splitlines() if " differs " in line]
-    assert METRICS in wrong
-    assert "return_mean" in wrong
+    wrong = [line for line in told.splitlines() if " differs " in line]
+    assert len(wrong) == 2
+    assert all(METRICS in line for line in wrong)
+    assert "the committed file is not the one that dvc.lock names" in wrong[0]
+    assert "return_mean" in wrong[1]
     for file in (
         f"results/evaluate/{TASK}/{VARIANT}/0/returns.csv",
         f"results/transfer/{TASK}/{VARIANT}/0/metrics.json",

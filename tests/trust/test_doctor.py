@@ -106,6 +106,7 @@ def test_the_store_is_written_to_and_one_that_cannot_be_is_a_problem(
     (project / "mlflow.db").write_text("this is no database")
     (found,) = doctor.examined("tracking", lambda: doctor.tracking(settings))
     assert found.problem
+    assert "file is not a database" in found.told
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")  # nobody listens on port 9
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
     (found,) = doctor.examined("tracking", lambda: doctor.tracking(settings))

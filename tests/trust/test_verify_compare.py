@@ -10,7 +10,16 @@ import pytest
 
 from ccwm.refusal import Refusal
 from ccwm.verify.compare import Verdict, compare
-from ccwm.verify.record import Record, StageRecord, load_record, md5, read_checkout, read_numbers, save_record
+from ccwm.verify.record import (
+    Record,
+    StageRecord,
+    edited_files,
+    load_record,
+    md5,
+    read_checkout,
+    read_numbers,
+    save_record,
+)
 from ccwm.verify.tolerances import EARLY, EXACT, FREE, LATE, RULES, STEP, WORLD, Tolerance, tolerance
 
 ROOT = Path(__file__).parents[2]
@@ -68,11 +77,30 @@ def test_what_is_there_on_one_side_only_is_a_surprise() -> None:
     assert row.surprise
 
 
-def test_a_committed_file_that_is_not_the_one_of_the_lock_is_a_surprise() -> None:
-    """Edited back to what a run gives, or formatted anew: the hash tells."""
+def test_the_same_values_in_other_bytes_are_a_surprise_on_one_machine() -> None:
     committed = record(return_final=1.0)
     committed.stages["train@t-v-0"].files[METRICS] = "another hash"
     assert verdict(committed, record(return_final=1.0)) == Verdict.DIFFERS
+
+
+@pytest.mark.parametrize(("updates", "expected"), [(20, Verdict.DIFFERS), (2000, Verdict.SKIPPED)])
+def test_rows_are_as_many_until_it_is_another_agent(updates: float, expected: Verdict) -> None:
+    committed, found = record(ELSEWHERE, updates=updates), record(updates=updates)
+    for each, returns in ((committed, [1.0, 2.0]), (found, [1.0])):
+        each.stages["train@t-v-0"].numbers["x.csv"] = {"return": list(returns)}
+        each.stages["train@t-v-0"].files["x.csv"] = str(returns)
+    assert verdict(committed, found, "x.csv") == expected
+
+
+def test_a_committed_file_that_was_edited_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "metrics.json"
+    path.parent.mkdir()
+    path.write_text('{"a": 1}')
+    lock = {"schema": "2.0", "stages": {"train@x": {"outs": [{"path": "results/metrics.json", "md5": md5(path)}]}}}
+    (tmp_path / "dvc.lock").write_text(json.dumps(lock))
+    assert edited_files(tmp_path) == {}
+    path.write_text('{"a": 2}')
+    assert edited_files(tmp_path) == {"train@x": ["results/metrics.json"]}
 
 
 @pytest.mark.parametrize(
@@ -80,6 +108,8 @@ def test_a_committed_file_that_is_not_the_one_of_the_lock_is_a_surprise() -> Non
     [
         ("train", "metrics.json", "updates", EXACT, EXACT),
         ("train", "metrics.json", "return_final", EARLY, LATE),
+        ("train", "metrics.json", "episodes", EARLY, LATE),
+        ("evaluate", "metrics.json", "episodes", EXACT, EXACT),
         ("train", "losses.csv", "model/image", EARLY, FREE),
         ("collect", "returns.csv", "return", WORLD, WORLD),
         ("collect", "returns.csv", "seed", EXACT, EXACT),

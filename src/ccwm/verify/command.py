@@ -16,7 +16,16 @@ from rich.text import Text
 from ccwm.params import load_settings
 from ccwm.presets import preset_path
 from ccwm.verify.compare import Row, Verdict, compare
-from ccwm.verify.record import FOLDER, RESULTS, Record, StageRecord, load_record, read_checkout, save_record
+from ccwm.verify.record import (
+    FOLDER,
+    RESULTS,
+    Record,
+    StageRecord,
+    edited_files,
+    load_record,
+    read_checkout,
+    save_record,
+)
 from ccwm.verify.rerun import CannotVerify, Clone, chosen_stages
 
 STYLES = {Verdict.EQUAL: "green", Verdict.WITHIN: "green", Verdict.SKIPPED: "dim"}
@@ -77,6 +86,12 @@ def run_committed(clone: Clone, chosen: Sequence[str], *, whole: bool) -> tuple[
     rows = [
         Row(name, "sources and settings", Verdict.DIFFERS, f"{', '.join(changed)}; run `dvc repro` and commit")
         for name, changed in clone.stale().items()
+        if name in chosen
+    ]
+    rows += [
+        Row(name, path, Verdict.DIFFERS, "the committed file is not the one that dvc.lock names")
+        for name, paths in edited_files(clone.root).items()
+        for path in paths
         if name in chosen
     ]
     if not whole:

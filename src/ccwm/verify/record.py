@@ -80,6 +80,19 @@ def read_checkout(root: Path) -> Record:
     return Record(stages={name: _stage(root, entry["outs"]) for name, entry in read_lock(root).items()})
 
 
+def edited_files(root: Path) -> dict[str, list[str]]:
+    """By stage, the number files in git that are no longer those which dvc.lock names."""
+    found = {
+        name: [
+            out["path"]
+            for out in entry["outs"]
+            if out["path"].endswith(NUMBERS) and (path := root / out["path"]).is_file() and md5(path) != out["md5"]
+        ]
+        for name, entry in read_lock(root).items()
+    }
+    return {name: paths for name, paths in found.items() if paths}
+
+
 def _stage(root: Path, outs: list[dict[str, Any]]) -> StageRecord:
     run = ""
     machine: dict[str, str] = {}

@@ -62,6 +62,7 @@ COUNTS = (
     "best_possible",
 )
 RULES: tuple[tuple[str, Tolerance, Tolerance], ...] = (
+    ("train/metrics.json:/episodes", EARLY, LATE),  # as many as the agent's own lengths leave room for
     *((f"*:*{count}", EXACT, EXACT) for count in (*(f".{name}" for name in COUNTS), *(f"/{name}" for name in COUNTS))),
     ("collect/*", WORLD, WORLD),
     ("evaluate/metrics.json:/random_*", WORLD, WORLD),
