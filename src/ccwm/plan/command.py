@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import warnings
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.table import Table
 from ccwm.config import Settings
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
+from ccwm.machine import cores
 from ccwm.matrix import Entry, entries, up_to_date
 from ccwm.params import STAGES, load_settings, resolve
 from ccwm.presets import preset_path
@@ -144,7 +146,9 @@ def print_needs(console: Console, settings: Settings, worlds: dict[str, World], 
         )
     steps = ", ".join(f"{task} {1e3 * world.step:.3g} ms" for task, world in worlds.items())
     lines.append(f"a step of {settings.env.action_repeat} frames with its picture: {steps}")
-    lines.append("measured just now, beside whatever else this machine is doing")
+    load = os.getloadavg()[0]
+    busy = "; it is busy, and would be faster alone" if load > cores() + 1 else ""
+    lines.append(f"measured just now, with a load of {load:.1f} on {cores()} cores{busy}")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 

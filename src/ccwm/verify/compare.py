@@ -101,9 +101,9 @@ def _numbers(
     if old.keys() != new.keys():
         return Row(name, path, Verdict.DIFFERS, f"other names: {', '.join(sorted(old.keys() ^ new.keys()))}")
     if any(len(old[key]) != len(new[key]) for key in old):
-        told = f"{len(next(iter(new.values())))} rows instead of {len(next(iter(old.values())))}"
+        rows = f"{len(next(iter(new.values())))} rows instead of {len(next(iter(old.values())))}"
         free = not same and updates > SHORT  # another agent's episodes may end at other times
-        return Row(name, path, Verdict.SKIPPED if free else Verdict.DIFFERS, told)
+        return Row(name, path, Verdict.SKIPPED if free else Verdict.DIFFERS, rows)
     found = [*_differences(kind, PurePosixPath(path).name, old, new, updates=updates)]
     wrong = [each for each in found if same or not each.allowed.allows(each.was, each.now)]
     if wrong:
