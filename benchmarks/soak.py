@@ -34,7 +34,7 @@ from ruamel.yaml import YAML
 from ccwm.data.manifest import MANIFEST, Manifest
 from ccwm.files import write_json
 from ccwm.machine import machine
-from ccwm.params import load_settings, resolve
+from ccwm.params import load_settings, read_yaml, resolve
 from ccwm.training.collecting import collect_random
 from ccwm.training.publish import publish_agent, publish_history, summarise
 from ccwm.training.run import Learning, train
@@ -72,11 +72,10 @@ class Soak:
         self.root.mkdir()
         for name in ("pipeline", "dvc.yaml"):
             (self.root / name).symlink_to(ROOT / name)
-        yaml = YAML()
-        content = yaml.load(ROOT / "presets" / "smoke.yaml")
+        content = read_yaml(ROOT / "presets" / "smoke.yaml")
         content["train"].update(LONGER)
         content["study"]["seeds"] = [seed]
-        yaml.dump(content, self.root / "params.yaml")
+        YAML(typ="safe").dump(content, self.root / "params.yaml")
         self.learning = Learning(*(getattr(self._settings(), section) for section in Learning._fields))
         self.key = Path(TASK, VARIANT, str(seed))
         self.data = self.root / "data" / TASK / str(seed)

@@ -44,9 +44,7 @@ LATE = Tolerance(
     f"learned in more than {SHORT} updates: rounding has grown into another agent of the same kind, as another seed "
     "is; this only tells an agent that has learned from one that has not",
 )
-FREE = Tolerance(
-    "free", None, 0, f"single episodes, spreads and losses after update {SHORT} of another agent: not compared"
-)
+FREE = Tolerance("free", None, 0, f"single episodes, spreads, and losses after update {SHORT}, of another agent")
 
 COUNTS = (
     "updates",
