@@ -94,7 +94,7 @@ def python() -> Iterator[Finding]:
 
 def packages() -> Iterator[Finding]:
     """Installed versions against requirements.lock, and torch's against pyproject.toml."""
-    wanted = dict(re.findall(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", LOCK.read_text(), re.MULTILINE))
+    wanted = dict(re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", LOCK.read_text(), re.MULTILINE))
     wanted |= dict(re.findall(r'"(torch)==([^"]+)"', PROJECT.read_text()))
     wrong = [
         f"{name} {have or 'missing'} (lock: {want})"
