@@ -15,7 +15,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("nets", "envs", "data"),
     ("agent",),
     ("training", "studies"),
-    ("tracking", "stage", "report", "tuning", "commands", "cli"),
+    ("machine", "matrix", "tracking", "stage", "report", "tuning"),
+    ("loading", "play", "verify", "plan", "doctor", "commands", "cli"),
 )
 STRANGERS = {"nets", "envs", "data"}  # one layer, but none of them knows another
 

@@ -14,12 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ccwm.commands.data import data
+from ccwm.doctor import doctor
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
 from ccwm.params import STAGES, BadParams, guess, load_settings, resolve
+from ccwm.plan.command import plan
+from ccwm.play import play
 from ccwm.presets import PRESETS, apply_preset, preset_names, summary
 from ccwm.reference import json_schema, reference_page
 from ccwm.refusal import run_main
+from ccwm.verify.command import verify
 
 PARAMS = Path("params.yaml")
 SCHEMA = Path("docs/params.schema.json")
@@ -31,6 +35,10 @@ tracking = typer.Typer(no_args_is_help=True, help="Look after the MLflow store."
 app.add_typer(data, name="data")
 app.add_typer(params, name="params")
 app.add_typer(tracking, name="tracking")
+app.command()(verify)
+app.command()(play)
+app.command()(plan)
+app.command()(doctor)
 console = Console()
 
 

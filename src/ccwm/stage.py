@@ -20,7 +20,8 @@ from ccwm.config import Settings
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
 from ccwm.files import write_atomically, write_json
-from ccwm.params import for_stage, load_settings, resolve, settings_hash, stage_values
+from ccwm.machine import machine
+from ccwm.params import STAGES, for_stage, load_settings, resolve, settings_hash, stage_values
 from ccwm.tracking import Run, RunInfo, ensure_store, stage_run, tracking_uri
 from ccwm.tracking.git import git_state
 from ccwm.training.signals import Interrupted, interrupting_signals
@@ -151,6 +152,7 @@ def write_record(stage: Stage, settings: Settings) -> None:
             "commit": commit,
             "dirty": dirty,
             "settings_hash": stage.fingerprint,
+            "machine": machine(settings.trainer.threads if "trainer" in STAGES[stage.item.stage] else None),
             **stage.cost,
         },
     )

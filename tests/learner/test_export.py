@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_learner import ACTIONS, tiny_learner
 
-from ccwm.agent.export import AgentCard, load_agent, save_agent
+from ccwm.agent.export import AgentCard, WrongImage, load_agent, save_agent
 from ccwm.agent.recurrent import RecurrentPolicy
 from ccwm.config import Env, Render
 
@@ -73,6 +73,35 @@ def test_a_wrong_image_is_refused(exported, image):
     agent.reset(2)
     with pytest.raises(ValueError, match=r"uint8 images of shape \(2, 32, 32, 3\)"):
         agent.act(image)
+
+
+@pytest.mark.parametrize(
+    ("image", "cure"),
+    [
+        (np.full((2, 32, 32, 3), np.nan), r"got float64 .*: 6144 of its values are NaN or infinite; give pixels"),
+        (FRAMES[0].astype(np.float32), "give pixels from 0 to 255 as numpy.uint8"),
+        (FRAMES[0].transpose(0, 3, 1, 2), "put the channels last"),
+        (FRAMES[0][:, :16], "scale the picture to 32 × 32 RGB"),
+        (FRAMES[0][0], r"got uint8 \(32, 32, 3\): reset\(batch\) says how many"),
+        (FRAMES[0].tolist(), "got list: pass a NumPy array"),
+    ],
+    ids=["NaN", "type", "channels first", "size", "rows", "list"],
+)
+def test_a_wrong_image_is_refused_with_its_cure(exported, image, cure):
+    agent = load_agent(exported[0])
+    agent.reset(2)
+    with pytest.raises(WrongImage, match=cure):
+        agent.act(image)
+
+
+def test_a_single_world_needs_no_batch_axis(exported):
+    agent, other = load_agent(exported[0]), load_agent(exported[0])
+    agent.reset()
+    other.reset(1)
+    for frame in FRAMES[:, :1]:
+        action = agent.act(frame[0])
+        assert action.shape == (ACTIONS,)
+        assert np.array_equal(action, other.act(frame)[0])
 
 
 @pytest.mark.parametrize("name", ["agent.json", "agent.safetensors"])

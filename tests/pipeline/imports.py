@@ -26,12 +26,22 @@ def imported_files(script: Path) -> set[Path]:
 @functools.cache
 def _modules(path: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    unrun: set[ast.AST] = set()
+    tree = ast.parse(path.read_text())
+    for node in [node for block in ast.walk(tree) if _is_for_types_only(block) for node in ast.walk(block)]:
+        unrun.add(node)
+    for node in ast.walk(tree):
+        if node in unrun:
+            continue
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     return {name for name in names if name.split(".")[0] == "ccwm"}
+
+
+def _is_for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def _files(module: str) -> list[Path]:

@@ -15,12 +15,14 @@ PACKAGE = SOURCE / "ccwm"
 ENTRIES: dict[str, dict[str, Any]] = read_yaml(ROOT / "dvc.yaml")["stages"]
 
 EXEMPT = {
+    "__init__.py": "offers load_agent to users; no stage asks for it",
     "config.py": "declares settings; every value comes from params.yaml, never from a default in the code",
     "params.py": "reads settings; DVC watches the values themselves",
     "reference.py": "words the messages about settings",
     "refusal.py": "ends a stage that has no result",
     "stage.py": "opens and closes a stage; it touches no number",
     "progress.py": "shows how far a stage is",
+    "machine.py": "tells which machine ran a stage",
     "training/progress.py": "shows how far training is",
     "training/signals.py": "ends a stage that has no result yet",
     "tracking": "copies results to MLflow",

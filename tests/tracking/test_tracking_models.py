@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,9 +14,11 @@ import torch
 from mlflow import MlflowClient
 from tracking_helpers import INFO, StartRun
 
+import ccwm
 from ccwm.agent.export import AgentCard, load_agent, save_agent
 from ccwm.agent.learner import Learner
 from ccwm.config import Behaviour, Env, Model, Render, Retrace, Truncation
+from ccwm.refusal import Refusal
 from ccwm.tracking import tracking_uri
 from ccwm.tracking.models import model_name
 
@@ -77,6 +82,52 @@ def test_a_logged_agent_is_registered_and_acts_as_before(
     assert first.shape == (3, 2)
     with pytest.raises(mlflow.exceptions.MlflowException, match="shape"):
         model.predict(frames[0][:, :16])
+
+
+def test_a_registered_agent_is_loaded_without_running_its_code(
+    exported: Path, start_run: StartRun, project: Path
+) -> None:
+    with start_run() as run:
+        run.log_agent(exported, image_size=32, actions=2)
+    (code,) = (project / "mlartifacts" / "models").rglob("agent_model.py")
+    code.write_text("raise SystemExit('this code must not run')")
+    frame = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    direct, found = load_agent(exported), ccwm.load_agent(f"models:/{NAME}/1")
+    for agent in (direct, found):
+        agent.reset()
+    np.testing.assert_array_equal(found.act(frame), direct.act(frame))
+    with pytest.raises(Refusal, match=rf"models:/nobody/1 is no agent .*; known: {NAME}"):
+        ccwm.load_agent("models:/nobody/1")
+
+
+def test_a_registered_agent_that_is_another_than_its_signature_says_is_refused(
+    exported: Path, start_run: StartRun, project: Path
+) -> None:
+    with start_run() as run:
+        run.log_agent(exported, image_size=64, actions=2)  # it sees 32 × 32
+    with pytest.raises(Refusal, match="another signature than its agent"):
+        ccwm.load_agent(f"models:/{NAME}/1")
+
+
+@pytest.mark.slow
+def test_mlflows_own_client_acts(
+    exported: Path, start_run: StartRun, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mlflow models predict`, a process that knows the store and nothing else."""
+    with start_run() as run:
+        run.log_agent(exported, image_size=32, actions=2)
+    frames = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
+    (project / "images.json").write_text(json.dumps({"inputs": frames.tolist()}))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
+    command = [sys.executable, "-m", "mlflow", "models", "predict", "--env-manager", "local", "--content-type", "json"]
+    places = ["--model-uri", f"models:/{NAME}/1", "--input-path", "images.json", "--output-path", "actions.json"]
+    done = subprocess.run([*command, *places], cwd=project, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    actions = json.loads((project / "actions.json").read_text())["predictions"]
+    direct = load_agent(exported)
+    direct.reset(3)
+    np.testing.assert_allclose(np.array(actions, np.float32), direct.act(frames), rtol=1e-6)
 
 
 def test_the_same_agent_logged_again_by_a_resumed_run_is_one_version(

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from tracking_helpers import Server
 
 from ccwm.tracking import tracking_uri
+from ccwm.tracking.store import check_store
 
 START = """
 from pathlib import Path
@@ -70,3 +74,18 @@ def test_four_first_starts_at_once_all_succeed(fresh_project: Path) -> None:
     assert {run.info.status for run in found} == {"FINISHED"}
     assert all(run.info.artifact_uri.startswith((fresh_project / "mlartifacts").as_uri()) for run in found)
     assert not (fresh_project / "mlruns").exists()
+
+
+def test_a_store_is_checked_without_changing_it(project: Path) -> None:
+    before = (project / "mlflow.db").read_bytes()
+    assert check_store("ccwm") == "mlflow.db holds 0 runs and can be written to"
+    assert (project / "mlflow.db").read_bytes() == before
+    (project / "mlflow.db").chmod(0o444)
+    if not os.access(project / "mlflow.db", os.W_OK):  # root may write all the same
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            check_store("ccwm")
+
+
+def test_a_server_is_checked_by_writing_to_it(server: Server) -> None:
+    server.start()
+    assert check_store("ccwm") == f"{server.uri} answers and takes what is written"

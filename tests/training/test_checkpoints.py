@@ -15,7 +15,7 @@ import pytest
 import torch
 from training_project import SERVER
 
-from ccwm.training.checkpoints import Checkpoints, NoCheckpoint
+from ccwm.training.checkpoints import Checkpoints, NoCheckpoint, OtherCheckpoint
 
 
 def content(number: int) -> dict[str, Any]:
@@ -95,10 +95,39 @@ def test_none_left_is_refused(checkpoints: Checkpoints) -> None:
         checkpoints.latest()
 
 
-def test_another_version_is_refused_by_name(checkpoints: Checkpoints, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_version_is_refused_by_name(checkpoints: Checkpoints) -> None:
     checkpoints.save({**content(3), "version": 99})
+    with pytest.raises(OtherCheckpoint, match=r"000003\.pt is not of this run: version \(99 there, 2 here\)\. Remove "):
+        checkpoints.latest()
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    settings = {"train.batch": 4, "model.depth": 2, "seed": 0}
+    Checkpoints(tmp_path, settings=settings).save(content(1))
+    assert number_of(Checkpoints(tmp_path, settings=dict(settings))) == 1
+    assert number_of(Checkpoints(tmp_path)) == 1  # whoever only looks compares nothing
+    told = r"000000\.pt is not of this run: model\.depth \(2 there, 3 here\), train\.batch \(4 there, 8 here\)\."
+    with pytest.raises(OtherCheckpoint, match=told):
+        Checkpoints(tmp_path, settings={**settings, "train.batch": 8, "model.depth": 3}).latest()
+
+
+def test_the_best_is_kept_beside_the_last_two(checkpoints: Checkpoints) -> None:
+    for number in (10, 11):
+        checkpoints.save_best(content(number))
+    checkpoints.save(content(3))
+    names = sorted(path.name for path in checkpoints.directory.glob("*.pt"))
+    assert names == ["000002.pt", "000003.pt", "best-000001.pt"]
+    best = checkpoints.best()
+    assert best is not None
+    assert (best["number"], number_of(checkpoints)) == (11, 3)
+
+
+def test_a_damaged_best_is_refused_and_harms_no_other(checkpoints: Checkpoints) -> None:
+    checkpoints.save_best(content(10))
+    cut(checkpoints.directory / "best-000000.pt")
+    with pytest.raises(NoCheckpoint):
+        checkpoints.best()
     assert number_of(checkpoints) == 2
-    assert "it has version 99, this ccwm reads 1" in caplog.text
 
 
 def test_no_code_of_a_malicious_pickle_runs(checkpoints: Checkpoints, tmp_path: Path) -> None:

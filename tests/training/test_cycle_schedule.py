@@ -15,10 +15,12 @@ import pytest
 import torch
 from training_project import TASK, Project, learning_of, write_params
 
+from ccwm.agent.export import load_agent
 from ccwm.data.store import EpisodeStore
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.cycle import Cycles
 from ccwm.training.history import History, Log
+from ccwm.training.publish import publish_agent
 from ccwm.training.run import Trained, train
 from ccwm.training.signals import Interrupted, StopRequest
 
@@ -99,6 +101,19 @@ def test_the_final_weights_are_measured_even_without_a_new_episode(data: Path, t
     assert columns(trained.history.curve, "env_steps", "updates") == [(80, 0), (80, 2)]
 
 
+def test_the_best_agent_is_that_of_the_highest_point_of_the_curve(data: Path, tmp_path: Path) -> None:
+    """Published beside the last one, which every study is about."""
+    trained = run(data, tmp_path, {"env_steps": 200, "update_every": 40})
+    highest = max(trained.history.curve, key=lambda row: row["return_mean"])  # the first of equals
+    assert trained.best["counters"]["updates"] == highest["updates"]
+    learning = learning_of(tmp_path / "params.yaml")
+    publish_agent(tmp_path / "agent", trained, learning, task=TASK, variant="ccwm", seed=0)
+    best, last = load_agent(tmp_path / "agent" / "best"), load_agent(tmp_path / "agent")
+    assert (best.card.updates, last.card.updates) == (highest["updates"], 8)
+    torch.testing.assert_close(best.state_dict(), trained.best["learner"], rtol=0, atol=0)
+    torch.testing.assert_close(last.state_dict(), trained.module.learner.state_dict(), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize(
     ("metric", "env_steps", "cycle", "updates", "episodes"),
     [
@@ -127,6 +142,7 @@ def test_an_interrupted_cycle_goes_on_where_it_was(
     resumed = run(data, tmp_path / "stopped", settings)
     assert resumed.history.state() == clean.history.state()
     torch.testing.assert_close(resumed.module.snapshot(), clean.module.snapshot(), rtol=0, atol=0)
+    torch.testing.assert_close(resumed.best, clean.best, rtol=0, atol=0)
 
 
 def test_a_damaged_random_episode_is_left_out(data: Path, tmp_path: Path) -> None:

@@ -60,12 +60,16 @@ def test_kill_9_leaves_nothing_half_written(
     assert not list(project.root.glob("results/**/.*")), "what the killed one left is gone"
 
 
-def test_sigterm_ends_a_stage_with_its_code_and_no_results(project: Project) -> None:
-    before = project.files("data", "results")
-    stage = project.start(*COLLECT)
-    stage.wait_until(lambda: list(project.root.glob(f"data/{TASK}/.0.tmp/train/000000.safetensors")))
-    assert stage.signal(signal.SIGTERM) == 143
-    assert "nothing was published: run the same command again" in stage.said
-    assert project.files("data", "results") == before
-    assert not list(project.root.glob(f"data/{TASK}/.*"))
-    assert [run.info.status for run in project.mlflow_runs("collect")] == ["KILLED"]
+@pytest.mark.parametrize("stage", [*STAGES])
+def test_sigterm_ends_any_stage_with_its_code_and_no_results(stage: str, finished: Project, tmp_path: Path) -> None:
+    """The moment is when its run has begun; what was there before stays as it was."""
+    project = finished.copy(tmp_path / "project")
+    before = project.files("data", "results", "report")
+    spools = set(project.root.glob(".work/spool/*"))
+    process = project.start(*STAGES[stage])
+    process.wait_until(lambda: set(project.root.glob(".work/spool/*/journal.jsonl")) - spools)
+    assert process.signal(signal.SIGTERM) == 143
+    assert "nothing was published: run the same command again" in process.said
+    assert project.files("data", "results", "report") == before
+    assert not [path for name in ("data", "results") for path in (project.root / name).rglob(".*")]
+    assert [run.info.status for run in project.mlflow_runs(stage)] in (["KILLED"], [])

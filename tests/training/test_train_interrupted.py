@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from training_project import CYCLES, ENTRY, KEY, TASK, UPDATES, Project, learning_of
+from training_project import CYCLES, ENTRY, KEY, TASK, UPDATES, Project, learning_of, write_params
 
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.progress import LiveProgress
@@ -85,6 +85,18 @@ def test_a_second_trainer_refuses_and_leaves_the_first_alone(project: Project, f
     assert project.files("models", "results/train") == finished.files("models", "results/train")
     (run,) = project.mlflow_runs("train")
     assert run.info.status == "FINISHED"
+
+
+def test_a_full_disk_ends_training_and_with_room_again_it_goes_on(project: Project, finished: Project) -> None:
+    """No file may grow beyond an episode's size, which a checkpoint's is above: the first one cannot be written."""
+    episode = max(path.stat().st_size for path in (project.root / "data").rglob("*.safetensors"))
+    write_params(project.root / "params.yaml", {"tracking": {"timeout": 1.0}})  # its database does not fit either
+    stage = project.run("train", *ENTRY, FILE_LIMIT=str(episode + 1000))
+    assert stage.end() not in (0, 2)
+    assert "File too large" in stage.said
+    assert not list(project.work.rglob("*.tmp"))
+    assert not project.files("models", "results/train")
+    assert_went_on_to_the_same_end(project, finished)
 
 
 def test_a_signal_that_lightning_sees_first_is_not_an_end_with_code_0(

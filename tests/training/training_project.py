@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import resource
 import runpy
 import shutil
 import signal
@@ -169,6 +170,9 @@ def run_script(root: Path, script: str, arguments: tuple[str, ...], environment:
     """In a fresh process: be `python <script> <arguments>` in ``root``."""
     os.chdir(root)
     os.environ.pop("MLFLOW_TRACKING_URI", None)
+    limit = environment.pop("FILE_LIMIT", None)
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     os.environ.update(environment)
     with log.open("w") as file:
         for stream in (1, 2):

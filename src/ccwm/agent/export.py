@@ -13,8 +13,17 @@ from safetensors.torch import load_file, save_file
 from ccwm.agent.learner import Learner
 from ccwm.agent.recurrent import RecurrentPolicy
 from ccwm.config import Behaviour, Env, Model, Render, Retrace, Section, Truncation
+from ccwm.refusal import Refusal
 
 FORMAT = 1
+
+
+class BadAgent(Refusal, ValueError):
+    """Files or a name that no agent can be made of."""
+
+
+class WrongImage(Refusal, ValueError):
+    """What an agent was shown is not what it was trained to see."""
 
 
 class AgentCard(Section):
@@ -57,14 +66,34 @@ class Agent(Learner):
         self.rows = batch
 
     def act(self, image: np.ndarray) -> np.ndarray:
-        """The greedy action: uint8 [B, size, size, 3] → float32 [B, A] in [−1, 1]."""
+        """The greedy action: uint8 [B, size, size, 3] → float32 [B, A] in [−1, 1]; a single world may leave B out."""
+        single = self.rows == 1 and np.ndim(image) == 3
+        batch = image[None] if single else image
+        if self.rows == 0:
+            raise WrongImage("call reset(batch) before the first act(image) of an episode")
+        self._refuse_wrong(batch)
+        action = self.policy.act(batch)
+        return action[0] if single else action
+
+    def _refuse_wrong(self, image: np.ndarray) -> None:
+        """Refuse all but uint8 [B, size, size, 3], and say what to do about it."""
         size = self.card.env.size
         wanted = (self.rows, size, size, 3)
-        if self.rows == 0:
-            raise ValueError("call reset(batch) before the first act(image) of an episode")
-        if image.dtype != np.uint8 or image.shape != wanted:
-            raise ValueError(f"this agent sees uint8 images of shape {wanted}, got {image.dtype} {image.shape}")
-        return self.policy.act(image)
+        array = isinstance(image, np.ndarray)
+        if array and image.dtype == np.uint8 and image.shape == wanted:
+            return
+        got, cure = type(image).__name__, "pass a NumPy array"
+        if array:
+            got, cure = f"{image.dtype} {image.shape}", "reset(batch) says how many images come at once"
+            if image.dtype != np.uint8:
+                cure = "give pixels from 0 to 255 as numpy.uint8"
+                bad = 0 if image.dtype.kind not in "fc" else int((~np.isfinite(image)).sum())
+                cure = f"{bad} of its values are NaN or infinite; {cure}" if bad else cure
+            elif image.shape[-3:] == (3, size, size):
+                cure = "put the channels last"
+            elif image.shape[-3:] != wanted[1:]:
+                cure = f"scale the picture to {size} × {size} RGB"
+        raise WrongImage(f"this agent sees uint8 images of shape {wanted}, got {got}: {cure}")
 
 
 def save_agent(directory: Path, learner: Learner, card: AgentCard) -> None:
@@ -83,15 +112,15 @@ def load_agent(directory: str | Path) -> Agent:
     try:
         card = AgentCard.model_validate_json((folder / "agent.json").read_text())
     except ValidationError as error:
-        raise ValueError(f"{folder / 'agent.json'} is not an agent of this version of ccwm: {error}") from error
+        raise BadAgent(f"{folder / 'agent.json'} is not an agent of this version of ccwm: {error}") from error
     if card.format != FORMAT:
-        raise ValueError(f"{folder} has agent format {card.format}, this version of ccwm reads {FORMAT}")
+        raise BadAgent(f"{folder} has agent format {card.format}, this version of ccwm reads {FORMAT}")
     agent = Agent(card)
     weights = folder / "agent.safetensors"
     try:
         agent.load_state_dict(load_file(weights))
     except SafetensorError as error:
-        raise ValueError(f"{weights} is damaged ({error}): export the agent again") from error
+        raise BadAgent(f"{weights} is damaged ({error}): export the agent again") from error
     except RuntimeError as error:  # torch's word for names and shapes that differ
-        raise ValueError(f"{weights} does not fit its agent.json: export both again. {error}") from error
+        raise BadAgent(f"{weights} does not fit its agent.json: export both again. {error}") from error
     return agent.eval()

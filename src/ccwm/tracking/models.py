@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tempfile
 import warnings
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+import mlflow.artifacts
 import mlflow.pyfunc
 import numpy as np
 from mlflow import MlflowClient
@@ -18,9 +20,16 @@ from mlflow.exceptions import MlflowException
 from mlflow.models import Model, ModelSignature
 from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 
+from ccwm.refusal import Refusal
+from ccwm.tracking.store import connect, tracking_uri
+
 CODE = Path(__file__).with_name("agent_model.py")
 LOG_TAG = "ccwm.log_id"
 """Run and content of a model, so that an agent that is sent or logged again after a crash makes no second one."""
+
+
+class UnknownAgent(Refusal, ValueError):
+    """MLflow has no agent under this name."""
 
 
 def model_name(task: str, variant: str) -> str:
@@ -84,6 +93,30 @@ def log_agent_model(
     progress(2)
     client.finalize_logged_model(model.model_id, "READY")
     _register(client, name, model, run_id, log_id)
+
+
+def fetch_agent(uri: str, folder: Path) -> Path:
+    """Copy the files behind `models:/NAME/VERSION` to ``folder`` and return the agent's own; no code of them is run."""
+    client = connect()
+    try:
+        store = tracking_uri()
+        local = Path(
+            mlflow.artifacts.download_artifacts(uri, dst_path=str(folder), tracking_uri=store, registry_uri=store)
+        )
+        model = Model.load(str(local))
+        agent = local / str(model.flavors["python_function"]["artifacts"]["agent"]["path"])
+    except (MlflowException, OSError, KeyError) as error:
+        known = sorted(found.name for found in client.search_registered_models())
+        listed = (
+            f"known: {', '.join(known)}" if known else f"{tracking_uri()} holds no agent yet: `make repro` trains some"
+        )
+        raise UnknownAgent(f"{uri} is no agent ({str(error).splitlines()[0]}); {listed}") from None
+    if not agent.resolve().is_relative_to(local.resolve()):
+        raise UnknownAgent(f"{uri} names files outside of itself ({agent}); nothing of it is read")
+    card = json.loads((agent / "agent.json").read_text())
+    if model.signature != agent_signature(card["env"]["size"], card["actions"]):
+        raise UnknownAgent(f"{uri} has another signature than its agent: log it again with this version of ccwm")
+    return agent
 
 
 def _logged_model(client: MlflowClient, experiment: str, run_id: str, name: str, log_id: str) -> LoggedModel:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -72,6 +75,26 @@ def connect() -> MlflowClient:
     ensure_store()
     uri = tracking_uri()
     return MlflowClient(uri, uri)
+
+
+def check_store(experiment: str) -> str:
+    """Reach the store and be allowed to write to it; returns what was found, raises what is wrong."""
+    uri = tracking_uri()
+    if not uri.startswith(SQLITE):
+        client = connect()
+        client.set_experiment_tag(experiment_id(client, experiment), "ccwm.checked", datetime.now(UTC).isoformat())
+        return f"{uri} answers and takes what is written"
+    database = Path(uri.removeprefix(SQLITE))
+    if not database.exists():
+        if not os.access(database.parent, os.W_OK):
+            raise PermissionError(f"{database.parent} is not writable, and the store belongs there")
+        return f"no store yet; the first run makes {database.name}"
+    # Asked directly: MLflow tries a database that it cannot read again and again, for most of an hour.
+    with closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=5, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        (known,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        connection.execute("ROLLBACK")
+    return f"{database.name} holds {known} runs and can be written to"
 
 
 def experiment_id(client: MlflowClient, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import lightning as L
+import numpy as np
 import torch
 from torch import distributed
 from torch.utils.data import DataLoader, Dataset
@@ -22,6 +23,12 @@ from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.history import History
 from ccwm.training.module import CCWM, Counters
 from ccwm.training.signals import Interrupted, StopRequest
+
+
+def number_of_cycles(settings: Train, first_env_steps: int) -> int:
+    """The first cycle, which only learns, and as many as spend what the random episodes left of the budget."""
+    owed = max(settings.env_steps - first_env_steps, 0)
+    return 1 + -(-owed // settings.update_every)
 
 
 class CycleBatches(Dataset[Batch]):
@@ -103,8 +110,7 @@ class Cycles(L.Callback):
     @property
     def total(self) -> int:
         """How many cycles spend the budget of environment steps."""
-        owed = max(self.settings.env_steps - self.first_env_steps, 0)
-        return 1 + -(-owed // self.settings.update_every)
+        return number_of_cycles(self.settings, self.first_env_steps)
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Evaluate if due, then act; whoever shares the batch waits for it."""
@@ -155,6 +161,9 @@ class Cycles(L.Callback):
                 returns.append(played.total)
                 if played.success is not None:
                     successes.append(played.success)
+        if np.mean(returns) > max((row["return_mean"] for row in self.history.curve), default=-np.inf):
+            # Before the point is recorded: whoever is stopped in between measures again.
+            self.checkpoints.save_best({"module": module.snapshot()})
         self.history.add_evaluation(counters.env_steps, counters.updates, returns, successes)
 
     def save(self, module: CCWM) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from ccwm.training.run import Learning, Trained
 
 
 def publish_agent(directory: Path, trained: Trained, learning: Learning, *, task: str, variant: str, seed: int) -> None:
-    """Export the agent: safetensors and JSON."""
+    """Export the agent with its last weights, and in ``best`` those of its best evaluation: safetensors and JSON."""
     learner, counters = trained.module.learner, trained.module.counters
     card = AgentCard(
         task=task,
@@ -32,6 +33,10 @@ def publish_agent(directory: Path, trained: Trained, learning: Learning, *, task
     )
     with published(directory) as folder:
         save_agent(folder, learner, card)
+        best, at = copy.deepcopy(learner), Counters(**trained.best["counters"])
+        best.load_state_dict(trained.best["learner"])
+        (folder / "best").mkdir()
+        save_agent(folder / "best", best, card.model_copy(update={"env_steps": at.env_steps, "updates": at.updates}))
 
 
 def publish_history(directory: Path, history: History, metrics: dict[str, float]) -> None:

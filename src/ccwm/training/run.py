@@ -9,11 +9,12 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import lightning as L
 import torch
 from lightning.pytorch.utilities.exceptions import SIGTERMException
+from pydantic import JsonValue
 
 from ccwm.agent.learner import Learner
 from ccwm.config import Behaviour, Env, Model, Optimiser, Render, Replay, Retrace, Train, Trainer, Truncation
@@ -62,6 +63,11 @@ class Learning(NamedTuple):
             }
         )
 
+    def flat(self) -> dict[str, JsonValue]:
+        """Plain values under dotted keys: `train.batch`."""
+        sections = {name: section.model_dump(mode="json") for name, section in self._asdict().items()}
+        return {f"{name}.{field}": value for name, fields in sections.items() for field, value in fields.items()}
+
 
 class Cost(NamedTuple):
     """What the last stretch of a run took; it differs from run to run and is no result."""
@@ -83,6 +89,8 @@ class Trained(NamedTuple):
     module: CCWM
     history: History
     cost: Cost
+    best: dict[str, Any]
+    """The module's snapshot at the highest point of the learning curve."""
 
 
 def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, log: Log, label: str) -> Trained:
@@ -107,7 +115,7 @@ def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, l
         actions = env.action_space.shape
         assert actions is not None
         module = build_module(learning, seed=seed, actions=actions[0])
-        checkpoints = Checkpoints(work / "checkpoints")
+        checkpoints = Checkpoints(work / "checkpoints", settings={"task": task, "seed": seed, **learning.flat()})
         saved = checkpoints.latest()
         if saved is not None:
             module.restore(saved["module"])
@@ -137,7 +145,9 @@ def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, l
             cycles.save(module)
     finally:
         env.close()
-    return Trained(module, history, cost)
+    best = checkpoints.best()
+    assert best is not None, "the first evaluation saves one"
+    return Trained(module, history, cost, best["module"])
 
 
 def build_module(learning: Learning, *, seed: int, actions: int) -> CCWM:

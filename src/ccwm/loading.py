@@ -1,0 +1,25 @@
+"""A trained agent, wherever it lies."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from ccwm.agent import export
+from ccwm.agent.export import Agent
+
+REGISTERED = "models:/"
+
+
+def load_agent(source: str | Path) -> Agent:
+    """An agent from its directory, or from MLflow by `models:/NAME/VERSION`; nothing in either is executed.
+
+    The agent's ``reset(batch=1)`` begins episodes and ``act(image)`` takes uint8 images [B, size, size, 3], or one
+    [size, size, 3], to actions [B, A] in [−1, 1].
+    """
+    if not str(source).startswith(REGISTERED):
+        return export.load_agent(source)
+    from ccwm.tracking.models import fetch_agent  # a directory needs no MLflow
+
+    with tempfile.TemporaryDirectory() as folder:
+        return export.load_agent(fetch_agent(str(source), Path(folder)))

@@ -1,0 +1,68 @@
+"""From measured seconds and sizes to hours and gigabytes, by arithmetic on the settings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ccwm.config import Settings
+from ccwm.plan.measure import Agent, World
+from ccwm.training.cycle import number_of_cycles
+
+MB = 1e6
+COPIES = 3
+"""A published file lies in the workspace, in DVC's cache and in MLflow's store."""
+
+
+class Size(NamedTuple):
+    """Bytes that stay, and bytes that one training needs on top of them while it runs."""
+
+    kept: float
+    working: float
+
+
+def episode_steps(settings: Settings) -> int:
+    """Actions of an episode that runs to its time limit."""
+    return -(-settings.env.time_limit // settings.env.action_repeat)
+
+
+def first_env_steps(settings: Settings) -> int:
+    """Frames that training begins with."""
+    return settings.collect.episodes * settings.env.time_limit
+
+
+def updates(settings: Settings) -> int:
+    """Updates of one training."""
+    return number_of_cycles(settings.train, first_env_steps(settings)) * settings.train.updates
+
+
+def seconds(settings: Settings, world: World, agent: Agent, start: float) -> dict[str, float]:
+    """Of one entry of each stage; drawing, predicting and writing are small beside a process's start, counted twice."""
+    train, steps = settings.train, episode_steps(settings)
+    acting = steps * (world.step + agent.act) + world.reset
+    played = max(train.env_steps - first_env_steps(settings), 0) / settings.env.time_limit
+    evaluations = 1 + train.env_steps // train.evaluate_every
+    changed = settings.transfer.draws * (len(settings.transfer.rows) + 1)
+    return {
+        "collect": start + (settings.collect.episodes + settings.collect.heldout) * (steps * world.step + world.reset),
+        "train": start + updates(settings) * agent.update + (played + evaluations * train.evaluate_episodes) * acting,
+        "evaluate": start + settings.evaluate.episodes * acting,
+        "rollout-viz": 2 * start,
+        "transfer": start + changed * acting,
+        "report": 2 * start,
+    }
+
+
+def disk(settings: Settings, parameters: dict[str, int], actions: int) -> Size:
+    """Bytes of the whole study, by the number of weights of each variant."""
+    study = settings.study
+    pairs = len(study.tasks) * len(study.seeds)
+    step = 3 * settings.env.size**2 + 4 * actions + 10
+    frames = (settings.collect.episodes + settings.collect.heldout) * (episode_steps(settings) + 1)
+    collected = pairs * frames * step * 2  # workspace and cache
+    shown = (
+        2 * settings.rollout.shown * (settings.rollout.context + settings.rollout.horizon) * 3 * settings.env.size**2
+    )
+    agents = sum(pairs * (2 * 4 * parameters[name] + shown) * COPIES for name in study.variants)  # last and best
+    replay = settings.train.env_steps / settings.env.action_repeat * step  # episodes beyond capacity stay on disk
+    checkpoints = 4 * 3 * 4 * max(parameters.values())  # weights and Adam's two moments; last two, best and the next
+    return Size(collected + agents, replay + checkpoints)

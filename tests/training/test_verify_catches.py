@@ -1,0 +1,81 @@
+"""What `ccwm verify` would catch, with real trainings: a changed seed, a changed loss weight, a changed number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from training_project import TASK, VARIANT, Project, learning_of, write_params
+
+from ccwm.training.publish import publish_agent, publish_history, summarise
+from ccwm.training.run import train
+from ccwm.verify.compare import Row, Verdict, compare
+from ccwm.verify.record import Record, StageRecord, md5, read_numbers
+
+NAME = f"train@{TASK}-{VARIANT}-0"
+HERE, ELSEWHERE = {"processor": "here"}, {"processor": "elsewhere"}
+Trained = Callable[..., Record]
+
+
+@pytest.fixture
+def trained(collected: Project, tmp_path: Path) -> Trained:
+    """Train and record what was published."""
+
+    def run(name: str, changes: Mapping[str, Any] = {}, seed: int = 0) -> Record:
+        root = tmp_path / name
+        root.mkdir()
+        write_params(root / "params.yaml", changes)
+        learning = learning_of(root / "params.yaml")
+        data = collected.root / "data" / TASK / "0" / "train"
+        done = train(learning, task=TASK, seed=seed, data=data, work=root / "work", log=lambda *_: None, label="")
+        publish_agent(root / "models", done, learning, task=TASK, variant=VARIANT, seed=0)
+        publish_history(root / "results", done.history, summarise(done.history, done.module.counters))
+        paths = [path for folder in ("models", "results") for path in (root / folder).rglob("*") if path.is_file()]
+        files = {path.relative_to(root).as_posix(): md5(path) for path in paths}
+        numbers = {name: read_numbers(root / name) for name in files if name.startswith("results")}
+        return Record(stages={NAME: StageRecord(run="", machine=HERE, files=files, numbers=numbers)})
+
+    return run
+
+
+def on(machine: dict[str, str], record: Record) -> Record:
+    return Record(stages={name: stage.model_copy(update={"machine": machine}) for name, stage in record.stages.items()})
+
+
+def edited(record: Record, file: str, key: str, factor: float) -> Record:
+    """One number of a committed file, multiplied."""
+    stage = record.stages[NAME]
+    columns = dict(stage.numbers[file])
+    last = columns[key][-1]
+    assert isinstance(last, float)
+    columns[key] = [*columns[key][:-1], last * factor]
+    return Record(stages={NAME: stage.model_copy(update={"numbers": {**stage.numbers, file: columns}})})
+
+
+def verdicts(rows: list[Row]) -> dict[str, Verdict]:
+    return {row.what: row.verdict for row in rows}
+
+
+def test_training_again_agrees_in_every_bit_and_a_seed_or_a_weight_is_caught_anywhere(trained: Trained) -> None:
+    committed = trained("committed")
+    assert {row.verdict for row in compare(committed, trained("again"))} == {Verdict.EQUAL}
+    for name, changes, seed in (("seed", {}, 1), ("weight", {"retrace": {"weight": 0.9}}, 0)):
+        changed = trained(name, changes, seed)
+        here = verdicts(compare(committed, changed))
+        assert here["models/agent.safetensors"] == here["results/losses.csv"] == Verdict.DIFFERS, name
+        elsewhere = verdicts(compare(on(ELSEWHERE, committed), changed))
+        assert elsewhere["models/agent.safetensors"] == Verdict.SKIPPED  # nobody promises bits there
+        assert elsewhere["results/losses.csv"] == Verdict.DIFFERS, name
+
+
+def test_a_changed_number_is_caught_beyond_what_its_machine_allows(trained: Trained) -> None:
+    found = trained("found")
+    for factor, elsewhere in ((1 + 1e-9, Verdict.WITHIN), (1.01, Verdict.DIFFERS)):
+        for file, key in (("results/metrics.json", "return_final"), ("results/losses.csv", "model/image")):
+            committed = edited(found, file, key, factor)
+            (row,) = [row for row in compare(committed, found) if row.what == file]
+            assert row.verdict == Verdict.DIFFERS
+            assert key in row.detail
+            assert verdicts(compare(on(ELSEWHERE, committed), found))[file] == elsewhere
