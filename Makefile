@@ -17,7 +17,7 @@ export MUJOCO_GL ?= egl
 # The stages that DVC starts are found in the project's own environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help install repro test test-slow lint format ui lock audit clean distclean docker
+.PHONY: help install repro tune test test-slow lint format ui lock audit clean distclean docker
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +42,10 @@ repro: install ## Run the study that params.yaml describes, and only what change
 	$(BIN)/dvc repro
 	@echo "The report: $(CURDIR)/report/index.html"
 	@echo "The runs:   make ui"
+
+tune: install ## Search for better settings as params.yaml's tune section says (TUNE="--trials 40" goes on)
+	$(BIN)/ccwm gl
+	$(BIN)/ccwm tune $(TUNE)
 
 # One thread a worker: two workers on all cores would fight, and sums differ between thread counts.
 test: install ## Run the test suite (without the slow tests)

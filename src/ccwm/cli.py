@@ -19,6 +19,7 @@ from ccwm.params import STAGES, BadParams, guess, load_settings, resolve
 from ccwm.presets import PRESETS, apply_preset, preset_names, summary
 from ccwm.reference import json_schema, reference_page
 from ccwm.refusal import run_main
+from ccwm.tuning.commands import tune
 
 PARAMS = Path("params.yaml")
 SCHEMA = Path("docs/params.schema.json")
@@ -29,6 +30,7 @@ params = typer.Typer(no_args_is_help=True, help="Look at the settings in params.
 tracking = typer.Typer(no_args_is_help=True, help="Look after the MLflow store.")
 app.add_typer(params, name="params")
 app.add_typer(tracking, name="tracking")
+app.add_typer(tune, name="tune")
 console = Console()
 
 

@@ -17,6 +17,7 @@ from ccwm.files import published
 from ccwm.report import figures, strips, summaries, tables, words
 from ccwm.report.curves import Curve, over_seeds, variant_curves, variant_frames
 from ccwm.report.results import STAGES, Results
+from ccwm.report.tuning import tuning_section
 
 COUNTERS = ("env_steps", "updates")  # the columns of losses.csv that are no loss
 
@@ -62,6 +63,7 @@ def _write(study: Results, folder: Path, *, title: str, colours: dict[str, str])
         "evaluation": _evaluation(study, folder),
         "prediction": _prediction(study, folder, colours),
         "transfer": _transfer(study, folder),
+        "tuning": tuning_section(study.root, folder / "figures"),
         "losses": _losses(study, folder, colours),
         "cost": _cost(study, folder),
         "runs": _runs(study, folder),
