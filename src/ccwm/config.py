@@ -354,7 +354,7 @@ class Tune(Section):
     """The entry of `variants` that is tuned; `ccwm tune apply` writes the winner into its overrides."""
     space: dict[Key, Parameter] = Field(min_length=1)
     """What is searched: a setting's key, its kind, and its bounds or choices."""
-    overrides: dict[str, JsonValue] = {}
+    overrides: dict[Key, JsonValue] = {}
     """Settings of every trial that the pipeline does not have, such as a smaller `train.env_steps`."""
     measure: Literal["auc", "final", "truncation_f1"] = "auc"
     """What is maximised: mean height of the learning curve, its last return, or in a maze the truncation's F1."""

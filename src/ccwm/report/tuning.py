@@ -68,6 +68,12 @@ class Search:
         found = self.summary["winner"]
         return found and int(found["trial"])
 
+    @property
+    def run_id(self) -> str | None:
+        """The MLflow run of the search, where its record is there."""
+        record = self.folder / "run.json"
+        return str(json.loads(record.read_text("utf-8"))["run_id"]) if record.is_file() else None
+
     def is_log(self, key: str) -> bool:
         """Whether the setting was searched over orders of magnitude."""
         return bool(self.summary["space"][key].get("log"))
@@ -76,7 +82,7 @@ class Search:
 def read_search(folder: Path) -> Search:
     """Read what a search has published."""
     summary = json.loads((folder / "study.json").read_text("utf-8"))
-    return Search(folder, summary, pd.read_csv(folder / "trials.csv"), _read(folder / "candidates.csv"))
+    return Search(folder, summary, _read(folder / "trials.csv"), _read(folder / "candidates.csv"))
 
 
 def tuning_section(results: Path, folder: Path) -> list[dict[str, Any]]:
@@ -94,7 +100,9 @@ def tuning_section(results: Path, folder: Path) -> list[dict[str, Any]]:
             for what, figure in search_figures(search).items()
         ]
         table = candidates_table(search) if len(search.candidates) else None
-        shown.append({"study": name, "words": search_words(search), "table": table, "figures": drawn})
+        shown.append(
+            {"study": name, "words": search_words(search), "table": table, "figures": drawn, "run_id": search.run_id}
+        )
     return shown
 
 
@@ -134,7 +142,7 @@ def candidates_table(search: Search) -> Table:
     """The best trials and the default settings, on both sets of seeds."""
     rows = []
     for _, row in search.candidates.iterrows():
-        anchor = f" ({row['anchor']})" if isinstance(row["anchor"], str) and row["anchor"] else ""
+        anchor = f" ({row['anchor']})" if row["anchor"] else ""
         searched, fresh = _number(row["search_mean"]), _number(row["fresh_mean"])
         fall = fresh - searched if fresh is not None and searched is not None else None
         rows.append(
@@ -174,7 +182,7 @@ def history_figure(search: Search) -> Figure:
     whole, cut = search.whole, search.cut
     axes.step(whole["trial"], whole["value"].cummax(), where="post", color=figures.INK, lw=1.2, label="best so far")
     _points(axes, search, "trial")
-    default = whole[whole["anchor"].fillna("").str.contains("default")]
+    default = whole[whole["anchor"].str.contains("default")]
     if len(default):
         level = float(default["value"].iloc[0])
         axes.axhline(level, color=figures.INK, lw=1, ls=(0, (4, 3)), label="default settings", zorder=1)
@@ -332,7 +340,7 @@ def _triangles(x: np.ndarray, y: np.ndarray) -> Triangulation | None:
 def _against_default(search: Search) -> str:
     """The winner against the default settings on the fresh seeds, which both were trained on."""
     table = search.candidates
-    default = table[table["anchor"].fillna("").str.contains("default")]
+    default = table[table["anchor"].str.contains("default")]
     won = table[table["winner"].astype(bool)]
     if not len(default):
         return "The default settings came to no end and cannot be compared."
@@ -360,7 +368,11 @@ def _fresh(row: pd.DataFrame) -> dict[int, float]:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path) if path.stat().st_size > 1 else pd.DataFrame(columns=["trial"])
+    """A table whose anchors are text, also where none is set; one without candidates has no columns to read."""
+    if path.stat().st_size <= 1:
+        return pd.DataFrame(columns=["trial", "anchor", "winner"])
+    table = pd.read_csv(path, dtype={"anchor": "string"})
+    return table.assign(anchor=table["anchor"].fillna(""))
 
 
 def _seeds(seeds: list[int]) -> str:

@@ -29,10 +29,10 @@ class Board:
         """``extra`` is what the fresh seeds will cost, in whole trials."""
         self._read, self._keys, self._trials, self._deadline, self._extra = read, keys, trials, deadline, extra
         self._console = Console(stderr=True)
-        self._live = Live(console=self._console, refresh_per_second=2, get_renderable=self._render)
         self._outcome = Outcome([], [])
         self._looked = -PERIOD
         self._now = ""
+        self._live = Live(console=self._console, refresh_per_second=2, get_renderable=self._render)
 
     def __enter__(self) -> Board:
         if self._console.is_terminal:
