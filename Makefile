@@ -7,6 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PORT ?= 5000
+PROCESSES ?= 2
 # The build of torch: empty is what pip finds; cpu, cu130, auto … is what uv finds for that backend.
 TORCH_BACKEND ?=
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
@@ -43,8 +44,11 @@ repro: install ## Run the study that params.yaml describes, and only what change
 	@echo "The report: $(CURDIR)/report/index.html"
 	@echo "The runs:   make ui"
 
-tune: install ## Search for better settings as params.yaml's tune section says (TUNE="--trials 40" goes on)
-	$(BIN)/ccwm gl
+# Processes share a study, so that two of them use two cores; the others' output goes to .work/tune/process-*.log.
+tune: install ## Search for better settings as params.yaml says (PROCESSES=2; TUNE="--trials 40" goes on with a search)
+	@mkdir -p .work/tune
+	@for number in $$(seq 2 $(PROCESSES)); do \
+		$(BIN)/ccwm tune $(TUNE) > .work/tune/process-$$number.log 2>&1 & done; \
 	$(BIN)/ccwm tune $(TUNE)
 
 # One thread a worker: two workers on all cores would fight, and sums differ between thread counts.

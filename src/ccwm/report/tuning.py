@@ -66,7 +66,7 @@ class Search:
     def winner(self) -> int | None:
         """The number of the trial that won."""
         found = self.summary["winner"]
-        return found and int(found["trial"])
+        return None if found is None else int(found["trial"])
 
     @property
     def run_id(self) -> str | None:

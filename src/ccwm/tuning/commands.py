@@ -13,10 +13,11 @@ import typer
 from rich.console import Console
 from rich.syntax import Syntax
 from ruamel.yaml import YAML
+from ruamel.yaml.representer import RoundTripRepresenter
 
 from ccwm.config import Settings
 from ccwm.files import write_atomically
-from ccwm.params import BadParams, guess, load_settings, parse
+from ccwm.params import BadParams, guess, load_settings, parse, resolve
 
 PARAMS = Path("params.yaml")
 RESULTS = Path("results/tune")
@@ -142,11 +143,21 @@ def with_winner(text: str, variant: str, point: dict[str, Any], settings: Settin
     if variant not in settings.variants:
         raise BadParams(f"{PARAMS}: variants has no {variant!r}, which was tuned.{guess(variant, settings.variants)}")
     yaml = YAML()
+    yaml.Representer = _PlainNull
     yaml.preserve_quotes = True
     yaml.width = 4096
     content = yaml.load(text)
     content["variants"][variant].update(point)
     written = io.StringIO()
     yaml.dump(content, written)
-    parse(YAML(typ="safe").load(written.getvalue()), where=str(PARAMS))
+    resolve(parse(YAML(typ="safe").load(written.getvalue()), where=str(PARAMS)), variant)
     return written.getvalue()
+
+
+class _PlainNull(RoundTripRepresenter):  # type: ignore[misc]
+    """Writes null as it was read, where ruamel would leave it out."""
+
+
+_PlainNull.add_representer(
+    type(None), lambda representer, _: representer.represent_scalar("tag:yaml.org,2002:null", "null")
+)

@@ -159,7 +159,6 @@ class Search:
 
     def _run_one(self, study: Study, objective: Callable[[Trial], float]) -> None:
         """One trial; the gate is passed on as soon as the trial is known to be ours."""
-
         begun: list[int] = []
 
         def ours(trial: Trial) -> float:
@@ -244,28 +243,28 @@ class Search:
 
     def _ended(self, label: str, root: int, values: list[float], state: str) -> float:
         self.bench.clear(root)
+        rows = self.outcome().rows
+        best = choose(rows, self.tune.top)
+        self.bench.keep_agents_of({row.root for row in (*best, *rows) if row in best or row.state == "running"})
         if state == "pruned":
             self.board.note(f"{label} pruned after {len(values)} whole seeds")
             raise optuna.TrialPruned
         mean = statistics.fmean(values)
         self.board.note(f"{label}: {self.tune.measure} {mean:.4g}")
         if self.run_of_search is not None:
-            best = self.outcome().best
-            numbers = {"value": mean, "best": max(mean, best.value or mean) if best else mean}
-            self.run_of_search.log_metrics(numbers, env_steps=root)
+            earlier = [row.value for row in rows if row.state == "complete" and row.value is not None]
+            self.run_of_search.log_metrics({"value": mean, "best": max([mean, *earlier])}, env_steps=root)
         return mean
 
     def _queue_candidates(self) -> None:
         """Queue each of the best trials once for the fresh seeds."""
         with self.crew.gate():
-            rows = self.outcome().rows
-            chosen = choose(rows, self.tune.top)
+            chosen = choose(self.outcome().rows, self.tune.top)
             if not chosen:
                 raise NoTrial(
                     f"no trial of {self.tune.study!r} came to its end, so that there is no best one: "
                     f"`ccwm tune show` tells what became of them"
                 )
-            self.bench.keep_agents_of({row.root for row in chosen})
             queued = {trial.user_attrs[CANDIDATE] for trial in self.fresh.get_trials(deepcopy=False)}
             for row in chosen:
                 if row.root not in queued:

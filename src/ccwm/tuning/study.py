@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import optuna
@@ -93,13 +94,12 @@ def load_studies(storage: BaseStorage, name: str) -> tuple[Study, Study | None]:
 
 
 def _create_or_load(storage: BaseStorage, name: str, *, sampler: BaseSampler, pruner: BasePruner) -> tuple[Study, bool]:
-    try:
-        study = optuna.create_study(
-            storage=storage, study_name=name, direction="maximize", sampler=sampler, pruner=pruner
-        )
-    except DuplicatedStudyError:
-        return optuna.load_study(study_name=name, storage=storage, sampler=sampler, pruner=pruner), False
-    return study, True
+    if name not in optuna.get_all_study_names(storage):  # even a vain attempt would leave a line in a journal
+        with suppress(DuplicatedStudyError):
+            return optuna.create_study(
+                storage=storage, study_name=name, direction="maximize", sampler=sampler, pruner=pruner
+            ), True
+    return optuna.load_study(study_name=name, storage=storage, sampler=sampler, pruner=pruner), False
 
 
 def _fill(study: Study, settings: Settings, space: Space) -> None:
