@@ -7,6 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PORT ?= 5000
+PROCESSES ?= 2
 # The build of torch: empty is what pip finds; cpu, cu130, auto … is what uv finds for that backend.
 TORCH_BACKEND ?=
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
@@ -17,7 +18,7 @@ export MUJOCO_GL ?= egl
 # The stages that DVC starts are found in the project's own environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help install repro verify record doctor test test-slow lint format ui lock audit clean distclean docker
+.PHONY: help install repro tune verify record doctor test test-slow lint format ui lock audit clean distclean docker
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +43,13 @@ repro: install ## Run the study that params.yaml describes, and only what change
 	$(BIN)/dvc repro
 	@echo "The report: $(CURDIR)/report/index.html"
 	@echo "The runs:   make ui"
+
+# Processes share a study, so that two of them use two cores; the others' output goes to .work/tune/process-*.log.
+tune: install ## Search for better settings as params.yaml says (PROCESSES=2; TUNE="--trials 40" goes on with a search)
+	@mkdir -p .work/tune
+	@for number in $$(seq 2 $(PROCESSES)); do \
+		$(BIN)/ccwm tune $(TUNE) > .work/tune/process-$$number.log 2>&1 & done; \
+	$(BIN)/ccwm tune $(TUNE)
 
 verify: install ## Run the smoke settings of the last commit again and compare with verify/smoke.json: minutes
 	$(BIN)/ccwm verify --preset smoke

@@ -23,6 +23,7 @@ from ccwm.play import play
 from ccwm.presets import PRESETS, apply_preset, preset_names, summary
 from ccwm.reference import json_schema, reference_page
 from ccwm.refusal import run_main
+from ccwm.tuning.commands import tune
 from ccwm.verify.command import verify
 
 PARAMS = Path("params.yaml")
@@ -39,6 +40,7 @@ app.command()(verify)
 app.command()(play)
 app.command()(plan)
 app.command()(doctor)
+app.add_typer(tune, name="tune")
 console = Console()
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ccwm.config import COLOUR, NAME, VARIANT, Settings
+from ccwm.config import COLOUR, DOTTED, NAME, STORAGE, VARIANT, Settings
 
 Node = Mapping[str, Any]
 """A part of a JSON schema."""
@@ -16,6 +16,8 @@ PATTERNS = {
     NAME: "a name of up to 80 letters, digits, `_`, `.`, `:` and `-` that starts with a letter or a digit",
     VARIANT: "a name of up to 80 letters, digits, `_` and `-` that starts with a letter or a digit",
     COLOUR: "a colour as `#rrggbb`",
+    DOTTED: "a key as `section.field`",
+    STORAGE: "an address as `postgresql://user@host/database`",
 }
 NUMBERS = {"integer": "a whole number", "number": "a number"}
 BOUNDS = {

@@ -39,7 +39,7 @@ def parts(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def is_bounded(part: Mapping[str, Any]) -> bool:
-    if part.keys() & {"enum", "const", "anyOf"}:
+    if part.keys() & {"enum", "const", "anyOf", "$ref"}:
         return True
     match part["type"]:
         case "string":

@@ -33,6 +33,7 @@ from ccwm.report.curves import Curve, over_seeds, still_better, variant_curves, 
 from ccwm.report.films import write_film
 from ccwm.report.learning import learnings
 from ccwm.report.results import STAGES, Results
+from ccwm.report.tuning import tuning_section
 
 COUNTERS = ("env_steps", "updates")  # the columns of losses.csv that are no loss
 
@@ -95,6 +96,7 @@ def _write(
         "embeddings": embeddings.embeddings_section(study, folder, save),
         "truncation": truncation.truncation_section(study, folder, colours, save),
         "transfer": _transfer(study, folder, paper),
+        "tuning": tuning_section(study.root, folder / "figures"),
         "losses": _losses(study, folder, colours),
         "cost": _cost(study, folder),
         "runs": _runs(study, folder),

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, MAX_PARAM_VAL_LENGTH
@@ -28,10 +28,15 @@ class RunInfo:
     variant: str
     seed: int | None
     settings_hash: str
+    title: str = ""
+    """What a person reads in the UI, where that is not made of the other fields."""
+    more_tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """As a person reads it in the UI: `train walker_walk ccwm seed 0`."""
+        if self.title:
+            return self.title
         seed = "" if self.seed is None else f"seed {self.seed}"
         return " ".join(part for part in (self.stage, self.task, self.variant, seed) if part)
 
@@ -40,7 +45,7 @@ class RunInfo:
         """What is known, by name."""
         seed = "" if self.seed is None else str(self.seed)
         known = {"stage": self.stage, "task": self.task, "variant": self.variant, "seed": seed}
-        return {name: value for name, value in known.items() if value}
+        return {name: value for name, value in {**known, **self.more_tags}.items() if value}
 
 
 class Run:
@@ -69,6 +74,10 @@ class Run:
         }
         if values:
             self._spool.append("metrics", env_steps=env_steps, values=values)
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Record tags; a later value of a tag replaces the earlier one."""
+        self._spool.append("tags", values=dict(tags))
 
     def log_artifact(self, path: Path, folder: str | None = None) -> None:
         """Record a copy of a file, or of a directory under its own name, in the run's artifact ``folder``."""

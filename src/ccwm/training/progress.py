@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import lightning as L
 from rich.console import Console
@@ -12,7 +15,18 @@ from ccwm.training.history import History
 from ccwm.training.module import CCWM
 
 QUIET_SECONDS = 30.0
+HIDDEN = ContextVar("HIDDEN", default=False)
 SHOWN = ("model/image", "model/kl", "retrace/loss", "actor/loss", "critic/loss")
+
+
+@contextmanager
+def hidden_progress() -> Iterator[None]:
+    """Within, training shows nothing: for a caller with a display of its own."""
+    before = HIDDEN.set(True)
+    try:
+        yield
+    finally:
+        HIDDEN.reset(before)
 
 
 class LiveProgress(L.Callback):
@@ -20,7 +34,7 @@ class LiveProgress(L.Callback):
 
     def __init__(self, history: History, *, env_steps: int, updates: int, label: str) -> None:
         self.history, self.env_steps, self.updates, self.label = history, env_steps, updates, label
-        self.console = Console(stderr=True)
+        self.console = Console(stderr=True, quiet=HIDDEN.get())
         self.bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
@@ -29,7 +43,7 @@ class LiveProgress(L.Callback):
             TextColumn("left"),
             TimeRemainingColumn(),
             console=self.console,
-            disable=not self.console.is_terminal,
+            disable=not self.console.is_terminal or HIDDEN.get(),
         )
         self.task: TaskID | None = None
         self.began = (time.monotonic(), 0, 0)

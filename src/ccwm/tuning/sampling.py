@@ -1,0 +1,89 @@
+"""How points are proposed and when a trial is given up."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner, HyperbandPruner, NopPruner
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.trial import FrozenTrial, TrialState
+
+from ccwm.config import Tune
+from ccwm.seeds import episode_seed
+
+
+class ByNumber(BaseSampler):
+    """A sampler whose randomness is a function of the study's name and the trial's number.
+
+    So a restarted process does not propose its first points again, two processes never share a stream, and one process
+    alone repeats a whole search exactly.
+    """
+
+    def __init__(self, make: Callable[[int], BaseSampler]) -> None:
+        self._make = make
+        self._sampler = make(0)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Seed the sampler for this trial."""
+        self._sampler = self._make(episode_seed("tune", study.study_name, trial.number))
+        self._sampler.before_trial(study, trial)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """As the sampler does."""
+        return self._sampler.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """As the sampler does."""
+        return self._sampler.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """As the sampler does."""
+        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """As the sampler does."""
+        self._sampler.after_trial(study, trial, state, values)
+
+
+class MedianAtStep(BasePruner):
+    """Prunes a trial whose value is below the median of what whole trials had at the same step.
+
+    Optuna's own compares the *best* value so far. With several seeds, each of which begins low, a trial's best is that
+    of an earlier seed, and hardly anything would be pruned from the second seed on.
+    """
+
+    def __init__(self, startup: int) -> None:
+        self._startup = startup
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Whether the trial's last value is below the median."""
+        step = trial.last_step
+        if step is None:
+            return False
+        whole = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        values = [other.intermediate_values[step] for other in whole if step in other.intermediate_values]
+        return len(values) >= self._startup and trial.intermediate_values[step] < statistics.median(values)
+
+
+def make_sampler(tune: Tune) -> BaseSampler:
+    """The sampler of the settings; a grid is queued when the study begins, so that it has nothing to propose."""
+    if tune.sampler == "tpe":
+        return ByNumber(lambda seed: TPESampler(seed=seed, n_startup_trials=tune.startup))
+    return ByNumber(lambda seed: RandomSampler(seed=seed))
+
+
+def make_pruner(tune: Tune, *, first: int, last: int) -> BasePruner:
+    """The pruner of the settings for trials that report from step ``first`` to step ``last``."""
+    if tune.pruner == "median":
+        return MedianAtStep(tune.startup)
+    if tune.pruner == "hyperband":
+        return HyperbandPruner(min_resource=first, max_resource=last, reduction_factor=3)
+    return NopPruner()
