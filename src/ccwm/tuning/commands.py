@@ -154,7 +154,7 @@ def with_winner(text: str, variant: str, point: dict[str, Any], settings: Settin
     return written.getvalue()
 
 
-class _PlainNull(RoundTripRepresenter):  # type: ignore[misc]
+class _PlainNull(RoundTripRepresenter):
     """Writes null as it was read, where ruamel would leave it out."""
 
 

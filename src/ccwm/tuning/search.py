@@ -25,7 +25,7 @@ from ccwm.refusal import Refusal
 from ccwm.stage import WORK
 from ccwm.tracking import Run, RunInfo, ensure_store, stage_run
 from ccwm.tracking.git import git_state
-from ccwm.training.module import NotFinite
+from ccwm.training.finite import NotFinite
 from ccwm.training.signals import interrupting_signals
 from ccwm.tuning.board import Board
 from ccwm.tuning.outcome import POINT, SEEDS, Outcome, choose, read_outcome
