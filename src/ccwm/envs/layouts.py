@@ -43,20 +43,20 @@ LAYOUTS: dict[str, str] = {
 ################""",
     "four_rooms": """
 ################
-#ssssss#sssssss#
-#ssssss#sssssss#
-#ssssss.sssssss#
-#ssssss.sssssss#
-#ssssss.sssssss#
-#ssssss#sssssss#
-#ssssss#sssssss#
+#ssss..#.......#
+#ssss..#.......#
+#ssss..........#
+#ssss..........#
+#..............#
+#......#.......#
+#......#.......#
 ##...######...##
-#ssssss#.......#
-#ssssss#.......#
-#ssssss........#
-#ssssss.....CC.#
-#ssssss.....CC.#
-#ssssss#.......#
+#......#.......#
+#......#.......#
+#..............#
+#...........CC.#
+#...........CC.#
+#......#.......#
 ################""",
     "corridor": """
 ################
