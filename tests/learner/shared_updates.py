@@ -18,7 +18,7 @@ from ccwm.ops.ranks import own_part
 from ccwm.training.module import CCWM
 
 LENGTH, BATCH, UPDATES = 6, 4, 2
-UNEVEN = {"mode": "adaptive", "window": 2, "threshold": 0.01, "start": 0, "lookback": 1}
+UNEVEN = {"mode": "adaptive", "window": 2, "threshold": 0.3, "start": 0, "lookback": 1}
 
 CASES = {
     "dreamer": {"retrace": {"weight": 0.0}},
