@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from shared_updates import BATCH, CASES, LENGTH, UPDATES, batch_of, columns_of, updated
+from shared_updates import BATCH, CASES, LENGTH, batch_of, columns_of, updated
 from tiny_learner import tiny_learner
 from torch.distributed import TCPStore
 
+from ccwm.ops.gaussian import kl_divergence
 from ccwm.ops.ranks import own_part, own_weight
 
 # Relative to the largest number of a tensor: sums of other orders differ in their last bits.
-TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-14}
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-13}
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +54,33 @@ def test_weights_optimisers_and_logged_terms_are_those_of_one_process(shared, na
         assert gap <= TOLERANCE[dtype] * size.clamp_min(1e-3), f"{key}: {gap / size:.1e}"
 
 
-def test_the_halves_are_unlike_enough_to_tell(shared):
-    """With the mean of the halves' own means, or a clamp of a half, the cases above would have to fail."""
+HALVES = (slice(2), slice(2, None))
+
+
+def test_the_halves_keep_other_numbers_of_states():
+    """So that a mean of the halves' own masked means is not that of the whole."""
     batch = batch_of(0, torch.float32)
     for name in ("ccwm", "adaptive", "scheduled"):
         learner = tiny_learner(**CASES[name])
         kept = []
-        for half in (slice(2), slice(2, None)):
+        for half in HALVES:
             part = columns_of(batch, half)
             observed = learner.world_model.observe(part, torch.zeros(LENGTH, BATCH // 2, 3))
             model, behaviour = learner.world_model, learner.behaviour
             mask = learner.retracing.kept(part, observed.posterior, model, behaviour.actor, behaviour.critic, 1000)
             kept.append(int((mask[1:] & mask[:-1] & ~part.is_first[1:]).sum()))
         assert kept[0] != kept[1], name
-    nats = shared[0]["free nats", torch.float32]["sums"]["model/nats"] / UPDATES
-    assert shared[0]["free nats", torch.float32]["sums"]["model/kl"] / UPDATES > nats
+
+
+def test_one_half_is_above_the_free_nats_that_the_whole_is_below():
+    """So that a clamp of a half's own KL passes on a gradient that the whole has not."""
+    batch, learner = batch_of(0, torch.float32), tiny_learner()
+    noise = learner.noise(0, 0, batch).posterior
+    halves = []
+    for half in HALVES:
+        observed = learner.world_model.observe(columns_of(batch, half), noise[:, half])
+        halves.append(float(kl_divergence(observed.posterior.gaussian, observed.prior).mean()))
+    assert max(halves) > CASES["free nats"]["model"]["free_nats"] > sum(halves) / 2
 
 
 def test_a_process_alone_has_everything():
