@@ -28,6 +28,8 @@ def check(**settings):
         for module in learner.modules():
             for name, value in module.named_parameters(recurse=False):
                 setattr(module, name, nn.Parameter(torch.empty(value.shape, device=DEVICE)))
+            for name, value in module.named_buffers(recurse=False):
+                setattr(module, name, torch.empty(value.shape, device=DEVICE))
         losses = learner(on_device(batch), on_device(noise), 0)
     made = [*losses.terms.values(), *losses.parts.values()]
     assert {value.device.type for value in made} == {DEVICE}
