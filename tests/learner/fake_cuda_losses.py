@@ -1,6 +1,12 @@
-"""The losses of an update on a CUDA device that is not there; run as a script, so that what it registers stays here."""
+"""The losses of an update on a CUDA device that is not there; run as a script, so that what it registers stays here.
+
+python fake_cuda_losses.py GUARD.so
+"""
 
 from __future__ import annotations
+
+import ctypes
+import sys
 
 import torch
 from test_devices import CASES, EVERYTHING
@@ -36,6 +42,7 @@ def check(**settings):
 
 
 if __name__ == "__main__":
+    ctypes.CDLL(sys.argv[1])
     for changes in ({"retrace": {"weight": 0.0}}, *CASES.values()):
         check(**EVERYTHING | changes)
     print("all on", DEVICE)

@@ -79,7 +79,7 @@ def test_one_half_is_above_the_free_nats_that_the_whole_is_below():
     halves = []
     for half in HALVES:
         observed = learner.world_model.observe(columns_of(batch, half), noise[:, half])
-        halves.append(float(kl_divergence(observed.posterior.gaussian, observed.prior).mean()))
+        halves.append(kl_divergence(observed.posterior.gaussian, observed.prior).mean().item())
     assert max(halves) > CASES["free nats"]["model"]["free_nats"] > sum(halves) / 2
 
 
