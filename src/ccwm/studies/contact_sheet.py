@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from ccwm.structs import Episode
 
 COLUMNS = 10
-INCHES = 1.2
-"""Width of a frame on the sheet."""
+FRAME, BESIDE, ABOVE, BELOW = 1.1, 0.1, 0.3, 0.45
+"""Inches of a frame, between two, and over and under each for its words."""
 
 
 class Row(NamedTuple):
@@ -29,15 +29,17 @@ def shown_steps(length: int, columns: int = COLUMNS) -> np.ndarray:
 
 def write_contact_sheet(path: Path, rows: list[Row]) -> None:
     """Draw the episodes into a PNG; under each frame stands its step and the reward that came with it."""
-    figure = Figure(figsize=(INCHES * COLUMNS, (INCHES + 0.65) * len(rows)), layout="constrained")
-    grid = np.atleast_2d(figure.subplots(len(rows), COLUMNS))
-    for axes in grid.flat:
-        axes.set_axis_off()
-    for line, (title, episode) in zip(grid, rows, strict=True):
-        heading = line[0].set_title(title, loc="left", fontsize=10, fontweight="bold")
-        heading.set_in_layout(False)  # it reaches over the frames beside it, which need not make room
-        for axes, step in zip(line, shown_steps(len(episode.reward)), strict=False):
+    width, height = COLUMNS * (FRAME + BESIDE), len(rows) * (ABOVE + FRAME + BELOW)
+    figure = Figure(figsize=(width, height))
+    for line, (title, episode) in enumerate(rows):
+        bottom = height - line * (ABOVE + FRAME + BELOW) - ABOVE - FRAME
+        for column, step in enumerate(shown_steps(len(episode.reward))):
+            left = BESIDE / 2 + column * (FRAME + BESIDE)
+            axes = figure.add_axes((left / width, bottom / height, FRAME / width, FRAME / height))
+            axes.set_axis_off()
             axes.imshow(episode.image[step], interpolation="nearest")
             words = f"step {step}\nreward {episode.reward[step]:.3g}" if step else "reset"
             axes.text(0.5, -0.04, words, transform=axes.transAxes, ha="center", va="top", fontsize=8)
+            if step == 0:
+                axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
     figure.savefig(path, dpi=120)
