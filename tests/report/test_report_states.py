@@ -111,13 +111,18 @@ def test_seeds_are_averaged(folder: Path, tmp_path: Path):
     assert own[-2:] == ["6", "0, 1"]
 
 
-@pytest.mark.parametrize("file", ["retracing.csv", "retracing.safetensors", "embeddings.safetensors", "truncation.csv"])
-def test_a_missing_file_is_said_and_the_rest_is_shown(tree: Path, tmp_path: Path, file: str):
-    results = tmp_path / "results"
+def test_missing_files_are_said_and_the_rest_is_shown(tree: Path, tmp_path: Path):
+    results, gone = tmp_path / "results", ["retracing.safetensors", "embeddings.safetensors", "truncation.csv"]
     shutil.copytree(tree, results, ignore=lambda _, names: {"losses.csv", "curve.csv"} & {*names})
-    (results / "rollout-viz" / TASK / "ccwm" / "0" / file).unlink()
-    page = build_report(results, tmp_path / "report", tasks=[TASK], variants=VARIANTS, seeds=[0], title="T", colours={})
-    assert f"<code>rollout-viz@{TASK}-ccwm-0/{file}</code>" in page.read_text()
+    for file in gone:
+        (results / "rollout-viz" / TASK / "ccwm" / "0" / file).unlink()
+    report = tmp_path / "report"
+    page = build_report(results, report, tasks=[TASK], variants=VARIANTS, seeds=[0], title="T", colours={}).read_text()
+    for file in gone:
+        assert f"<code>rollout-viz@{TASK}-ccwm-0/{file}</code>" in page
+        assert f"<code>rollout-viz@{TASK}-dreamer-0/{file}</code>" not in page
+    assert (report / "figures" / f"retracing-{TASK}-dreamer.svg").is_file()
+    assert not (report / "figures" / f"retracing-{TASK}-ccwm.svg").exists()
 
 
 @pytest.mark.parametrize(

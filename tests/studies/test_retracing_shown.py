@@ -116,7 +116,7 @@ def test_files_hold_what_is_shown(tmp_path: Path, episode: Episode, retraces: bo
     assert all((row["retraced_error"] != "") == retraces for row in rows)
     assert len(load_file(tmp_path / "retracing.safetensors")["retraced"]) == (20 if retraces else 0)
     rows_drawn = [label.get_text() for label in retracing_figure(shown).axes[0].get_yticklabels()]
-    assert rows_drawn == ["truth", "from z̃", "from ž"][: 3 if retraces else 2]
+    assert rows_drawn == ["truth", "seen z̃", "retraced ž"][: 3 if retraces else 2]
 
 
 def test_frames_are_the_middles_of_equal_spans():

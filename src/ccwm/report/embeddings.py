@@ -117,7 +117,7 @@ def _truncated_figure(drawn: TrajectoryMap) -> Figure:
 
 @mpl.rc_context(STYLE)
 def _values_figure(maps: dict[str, ValueMap]) -> Figure:
-    figure = Figure(figsize=(max(WIDTH, 3.2 * len(maps)), 3.6))
+    figure = Figure(figsize=(max(9.6, 3.2 * len(maps)), 4.2))
     draw_values(figure, maps)
     return figure
 

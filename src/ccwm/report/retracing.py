@@ -93,6 +93,6 @@ def _table(task: str, rows: list[list[Entry]]) -> Table:
         f"{task}: the shown steps. Error: MSE per pixel of the frame decoded from the state z̃ that saw it, and from "
         "the state ž retraced to it from the next one. Truncated: share of states that the value says should leave the "
         "retrace loss, whether the variant truncates or not. Means over seeds.",
-        ["Variant", "Error of z̃", "Error of ž", "Truncated", "Irreversible", "Runs"],
+        ["Variant", "Error, seen z̃", "Error, retraced ž", "Truncated", "Irreversible", "Runs"],
         rows,
     ).without_empty_columns()

@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from ccwm.report import words
 from ccwm.report.curves import over_seeds
@@ -80,6 +81,8 @@ def _measure_figure(measure: str, frames: Frames, colours: Mapping[str, str]) ->
             own = frame[frame["own"]]
             axes.plot(own["threshold"], own[measure], "o", color=colours[variant], ms=5, mew=0)
     axes.set(xscale="log", title=MEASURES[measure], xlabel="η", ylim=(-0.03, 1.03))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     return figure
 
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 COLUMNS = 12
 """Frames of a row at most."""
-MANY = 3000
+MANY = 2000
 """Points beyond which a map is drawn as pixels: as vectors it would be megabytes."""
 SCALE = LinearSegmentedColormap.from_list("scale", ["#3b6fd4", "#2a9d8f", "#e0a800"])
 """Blue over teal to amber: rising lightness for the colour-blind, never as dark or as light as a page."""
@@ -61,9 +61,9 @@ class ValueMap(NamedTuple):
 
 def retracing_figure(shown: Retraced) -> Figure:
     """Rows of frames over value, Δ and pixel error, on one axis of time, with what is truncated and what is true."""
-    rows = {"truth": shown.truth, "from z̃": shown.forward}
+    rows = {"truth": shown.truth, "seen z̃": shown.forward}
     if len(shown.retraced):
-        rows["from ž"] = shown.retraced
+        rows["retraced ž"] = shown.retraced
     steps = shown_steps(len(shown.truth))
     tile = 8.7 / len(steps)
     heights = [len(rows) * tile, 0.95, 0.95, 0.95]
@@ -77,9 +77,9 @@ def retracing_figure(shown: Retraced) -> Figure:
     change.axhline(shown.threshold, color=_ink(), lw=1, ls=(0, (4, 3)), label=f"η = {shown.threshold:.3g}")
     change.set_ylabel("Δ")
     change.set_ylim(bottom=0)
-    error.plot(time, shown.forward_error, color=FORWARD, lw=1.5, label="error of z̃")
+    error.plot(time, shown.forward_error, color=FORWARD, lw=1.5, label="error of z̃ (seen)")
     if len(shown.retraced_error):
-        error.plot(time, shown.retraced_error, color=BACK, lw=1.5, label="error of ž")
+        error.plot(time, shown.retraced_error, color=BACK, lw=1.5, label="error of ž (retraced)")
     error.set(ylabel="MSE", xlabel="step of the episode", ylim=(0, None))
     for axes in (value, change, error):
         _mark(axes, shown)
