@@ -104,7 +104,7 @@ def write_evaluate(folder: Path, rank: int, seed: int, random: np.random.Generat
             "episodes": 10,
             "return_mean": mean,
             "return_sd": float(agent.std(ddof=1)),
-            "return_iqm": float(np.sort(agent)[3:7].mean()),
+            "return_iqm": float(np.sort(agent)[2:8].mean()),
             "return_low": mean - 15.5,
             "return_high": mean + 15.5,
             "random_mean": level,

@@ -163,7 +163,8 @@ def test_below_the_scale_nothing_is_decided_but_the_numbers_stand(
     assert (entry.verdict, entry.reason) == (UNDECIDED, reason)
     (line,) = lines([entry])
     assert line.ours[0].startswith("ccwm − dreamer +8")
-    assert line.scale == f"{seeds} seed{'s' if seeds > 1 else ''}, {env_steps:,} of 1,000 steps"
+    assert line.scale == f"{seeds} seed{'s' if seeds > 1 else ''}, {env_steps:,} steps (the paper 1,000)"
+    assert [(variant, len(runs.links)) for variant, runs in line.runs.items()] == [("ccwm", seeds), ("dreamer", seeds)]
 
 
 def test_half_of_the_papers_steps_is_enough(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_what_has_not_run_says_what_it_needs(tmp_path: Path) -> None:
     (entry,) = ledger(results(tmp_path), paper())
     assert (entry.verdict, entry.ours) == (NOT_RUN, ())
     assert entry.reason == "needs ccwm and dreamer on walker_walk (preset paper)"
-    assert summary([entry]).startswith("None of the paper’s 1 claim has been run")
+    assert summary([entry]).startswith("Of the paper’s 1 claim none has been run")
 
 
 def test_seeds_that_do_not_meet_cannot_be_compared(tmp_path: Path) -> None:
@@ -200,7 +201,10 @@ def test_a_claim_on_two_tasks_is_two_lines_and_a_tally_is_one(tmp_path: Path) ->
         curves(tmp_path, "ccwm", [10 + gain, 20.5 + gain, 31 + gain], task=task)
     both = [TASK, "walker_run"]
     study = results(tmp_path, tasks=(TASK, "walker_run"))
-    assert [entry.verdict for entry in ledger(study, paper(tasks=both))] == [AGREES, DISAGREES]
+    two = ledger(study, paper(tasks=both))
+    assert [entry.verdict for entry in two] == [AGREES, DISAGREES]
+    assert summary(two) == "Of the paper’s 2 claims: 1 agrees, 1 disagrees."
+    assert summary([*two, two[0]]) == "Of the paper’s 3 claims: 2 agree, 1 disagrees."
     (entry,) = ledger(study, paper(tasks=both, rule={"kind": "tally", "ahead": 1, "behind": 1}))
     assert (entry.verdict, entry.reason) == (AGREES, "ahead on 1, level on 0, behind on 1 of 2")
     assert [of.task for of in entry.ours] == both

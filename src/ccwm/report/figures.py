@@ -106,7 +106,13 @@ def learning_figure(
 
 @mpl.rc_context(STYLE)
 def step_figure(
-    task: str, curves: Mapping[str, Curve], baselines: Mapping[str, Curve], colours: Mapping[str, str], *, label: str
+    task: str,
+    curves: Mapping[str, Curve],
+    baselines: Mapping[str, Curve],
+    colours: Mapping[str, str],
+    *,
+    label: str,
+    floor: float | None,
 ) -> Figure:
     """A measure of open-loop prediction against the step, with those of the baselines dashed and dotted."""
     figure, axes = _panel(WIDTH, 3.1)
@@ -115,8 +121,7 @@ def step_figure(
         axes.plot(curve.x, curve.mean, color=INK, lw=1.2, ls=line, label=name, zorder=1)
     axes.set(title=task, xlabel="predicted step", ylabel=label)
     axes.set_xlim(left=0)
-    if all(float(np.min(of.mean)) >= 0 for of in (*curves.values(), *baselines.values())):
-        axes.set_ylim(bottom=0)
+    axes.set_ylim(bottom=floor)
     shared_legend(figure, width=WIDTH)
     return figure
 

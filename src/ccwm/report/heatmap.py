@@ -10,12 +10,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccwm.report.figures import INK, STYLE
+from ccwm.report.figures import STYLE
 from ccwm.report.results import Results
 from ccwm.report.transfers import COLUMNS
 
 ACROSS = "friction"
 OWN = "own"
+DARK = "#16181c"  # on a light tile, whatever the page's own colours
 WRITTEN = 24
 """Up to so many tiles of a panel carry their number."""
 
@@ -107,6 +108,6 @@ def _draw(
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
                 red, green, blue, _ = drawn.cmap(drawn.norm(value))
-                ink = INK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
+                ink = DARK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
                 axes.text(column + 0.5, row + 0.5, f"{value:.4g}", ha="center", va="center", fontsize=8, color=ink)
     return drawn

@@ -37,7 +37,8 @@ class Line(NamedTuple):
     scale: str
     verdict: Verdict
     reason: str
-    runs: Field
+    runs: dict[str, Field]
+    """Links to the runs of each variant."""
 
 
 def lines(entries: Sequence[Entry]) -> list[Line]:
@@ -54,7 +55,7 @@ def lines(entries: Sequence[Entry]) -> list[Line]:
             scale=_scale_words(entry),
             verdict=entry.verdict,
             reason=entry.reason,
-            runs=sources(entry.cells) if len(entry.tasks) == 1 else Field(words.NONE),
+            runs=_runs(entry),
         )
         for entry in ordered
     ]
@@ -77,10 +78,18 @@ def ours_words(claim: Claim, of: Compared, *, named: bool) -> str:
     return f"{task}{claim.of} {mean} ({around})"
 
 
+def _runs(entry: Entry) -> dict[str, Field]:
+    """The runs behind a line on one task; a tally has too many, and claims.csv names them."""
+    if len(entry.tasks) > 1:
+        return {}
+    variants = dict.fromkeys(str(cell.variant) for cell in entry.cells)
+    return {variant: sources([cell for cell in entry.cells if cell.variant == variant]) for variant in variants}
+
+
 def _scale_words(entry: Entry) -> str:
     if not entry.ours:
         return words.NONE
-    return f"{words.count(entry.seeds, 'seed')}, {entry.env_steps:,} of {entry.claim.env_steps:,} steps"
+    return f"{words.count(entry.seeds, 'seed')}, {entry.env_steps:,} steps (the paper {entry.claim.env_steps:,})"
 
 
 def summary(entries: Sequence[Entry]) -> str:
@@ -88,8 +97,11 @@ def summary(entries: Sequence[Entry]) -> str:
     counts = Counter(entry.verdict for entry in entries)
     total = words.count(len(entries), "claim")
     if counts[Verdict.NOT_RUN] == len(entries):
-        return f"None of the paper’s {total} has been run: this study has not its tasks and variants."
-    said = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
+        return f"Of the paper’s {total} none has been run: this study has not their tasks and variants."
+    plural = {Verdict.AGREES: "agree", Verdict.DISAGREES: "disagree"}
+    said = [
+        f"{n} {plural.get(verdict, verdict) if n > 1 else verdict}" for verdict in Verdict if (n := counts[verdict])
+    ]
     return f"Of the paper’s {total}: {', '.join(said)}."
 
 

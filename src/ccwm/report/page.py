@@ -215,7 +215,9 @@ def _step_curves(study: Results, task: str, folder: Path, colours: Mapping[str, 
         if not (curves := variant_curves(frames, "step", column)):
             continue
         known = {name: curve for name, of in baselines.items() if (curve := over_seeds(every, "step", of)) is not None}
-        figure = figures.step_figure(task, curves, known, colours, label=label)
+        figure = figures.step_figure(
+            task, curves, known, colours, label=label, floor=0.0 if column == "error" else None
+        )
         shown.append({"label": label, **_save(figure, folder, f"{column}-{task}")})
     return shown
 
@@ -249,6 +251,7 @@ def _transfer(study: Results, folder: Path, paper: Paper | None) -> list[dict[st
             {
                 "task": task,
                 "table": transfers.transfer_table(task, rows, variants=study.variants, paper=printed),
+                "runs": {of: tables.sources(study.cells("transfer", task=task, variant=of)) for of in study.variants},
                 "check": transfers.reward_check(study, task),
                 "heatmap": figure and _save(figure, folder, f"transfer-{task}"),
             }

@@ -88,6 +88,7 @@ def _evaluation(task: str, variant: str, cells: list[Cell]) -> Evaluation:
     mean, sd, low, high, _ = estimate([value for cell in cells if (value := cell.number("return_mean")) is not None])
     if len(cells) == 1:
         sd, low, high = over("return_sd"), over("return_low"), over("return_high")
+    middle = _middle_of_returns(cells)
     return Evaluation(
         task=task,
         variant=variant,
@@ -97,7 +98,9 @@ def _evaluation(task: str, variant: str, cells: list[Cell]) -> Evaluation:
         sd=sd,
         low=low,
         high=high,
-        **_middle_of_returns(cells)._asdict(),
+        iqm=middle.iqm,
+        iqm_low=middle.low,
+        iqm_high=middle.high,
         score=over("score"),
         success_rate=over("success_rate"),
         random_mean=over("random_mean"),

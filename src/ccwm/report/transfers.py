@@ -9,7 +9,7 @@ from ccwm.report import words
 from ccwm.report.claims import PaperTransfer
 from ccwm.report.results import Cell, Results, finite
 from ccwm.report.statistics import brown_forsythe, estimate, group, hedges, holm, welch
-from ccwm.report.tables import Entry, Table, entry
+from ccwm.report.tables import Entry, Table, entry, sort_key
 
 UNCHANGED = "unchanged"
 REWARD = "R"
@@ -101,7 +101,7 @@ def transfer_table(task: str, rows: list[Transfer], *, variants: list[str], pape
     shown = [name for name in PAPER_VARIANTS if name in variants] if paper is not None and paper.task == task else []
     headings = ["Changed", reference]
     for other in others:
-        headings += [other, f"{other} − {reference}", "Hedges’ g", "p", "p (Holm)", "p of spread"]
+        headings += [other, f"{other} − {reference} (g)", "p (Holm)", "p of spread"]
     headings += [f"Paper: {name}" for name in shown] + (["Paper: p"] if shown else [])
     body = []
     for i, name in enumerate(dict.fromkeys(row.row for row in rows)):
@@ -130,9 +130,9 @@ def _caption(task: str, rows: list[Transfer], reference: str, others: list[str],
     )
     if others:
         said += (
-            f" p: Welch’s one-sided t-test that the variant is no better than {reference}; Holm: corrected over "
-            "the rows that change more than the reward; g: the difference in pooled standard deviations; "
-            "p of spread: Brown–Forsythe test that both vary alike (two-sided)."
+            " g: Hedges’ g, the difference in pooled standard deviations. p: Welch’s one-sided t-test that the variant "
+            f"is no better than {reference}, in brackets corrected by Holm over the rows that change more than the "
+            "reward. p of spread: Brown–Forsythe test that both vary alike (two-sided)."
         )
         if unit == "worlds":
             said += " The worlds share one agent each, so no p says anything about another training run."
@@ -176,6 +176,14 @@ def _returned(row: Transfer | None) -> Entry:
 
 def _comparison(row: Transfer | None) -> list[Entry]:
     if row is None:
-        return [Entry(words.NONE)] * 5
-    sizes, p_values = (row.difference, row.hedges_g), (row.p, row.p_holm, row.p_spread)
-    return [*(entry(value, words.signed) for value in sizes), *(entry(value, words.p_value) for value in p_values)]
+        return [Entry(words.NONE)] * 3
+    return [
+        Entry(_with(words.signed, row.difference, row.hedges_g), sort_key(row.difference)),
+        Entry(_with(words.p_value, row.p, row.p_holm), sort_key(row.p)),
+        entry(row.p_spread, words.p_value),
+    ]
+
+
+def _with(form: words.Form, value: float | None, other: float | None) -> str:
+    """A number, and another in brackets where there is one."""
+    return form(value) if other is None else f"{form(value)} ({form(other)})"
