@@ -108,9 +108,9 @@ class Search:
             self.fresh = open_fresh_study(self.study, storage)
         self.bench = Bench(settings, self.study.user_attrs["run"])
         self.deadline = time.monotonic() + tune.hours * HOUR if tune.hours is not None else None
-        extra = (tune.top + 1) * len(tune.fresh_seeds) / len(tune.seeds)
+        check = len(tune.fresh_seeds) / len(tune.seeds)
         self.board = Board(
-            self.outcome, keys=list(space.parameters), trials=tune.trials, deadline=self.deadline, extra=extra
+            self.outcome, keys=list(space.parameters), trials=tune.trials, deadline=self.deadline, check=check
         )
         self.run_of_search: Run | None = None
 
