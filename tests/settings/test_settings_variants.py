@@ -100,6 +100,7 @@ OTHER_VALUES: dict[str, JsonValue] = {
     "transfer__draws": 77,
     "report__title": "Another title",
     "tracking__experiment": "another",
+    "tune__top": 77,
 }
 OTHER_LEARNING: dict[str, JsonValue] = {
     "replay.capacity": 777_777,

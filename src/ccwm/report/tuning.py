@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from matplotlib.tri import Triangulation
 
 from ccwm.report import figures, words
@@ -217,23 +217,29 @@ def contour_figure(search: Search, x: str, y: str) -> Figure:
     figure = Figure(figsize=(figures.WIDTH, 3.4))
     axes = figure.add_subplot()
     means = search.whole.groupby([x, y], as_index=False)["value"].mean()
-    at_x, at_y, value = (means[column].to_numpy(np.float64) for column in (x, y, "value"))
-    triangles = _triangles(_scaled(at_x, search.is_log(x)), _scaled(at_y, search.is_log(y)))
+    at_x, at_y = _places(search, means, x), _places(search, means, y)
+    value = means["value"].to_numpy(np.float64)
+    triangles = _triangles(at_x, at_y)
     shade = None
     if triangles is not None and np.ptp(value) > 0:
         shade = axes.tricontourf(at_x, at_y, value, triangles=triangles.triangles, levels=12, cmap=MAP, alpha=0.75)
     dots = axes.scatter(
         at_x, at_y, c=value, cmap=MAP, edgecolor=figures.INK, lw=0.8, s=34, label="whole trial", zorder=3
     )
-    cut = search.cut
-    axes.scatter(cut[x], cut[y], marker="x", color=CUT, s=24, lw=1.2, label="pruned", zorder=2)
-    _star(axes, search, x, y)
+    for rows, look in (
+        (search.cut, {"marker": "x", "color": CUT, "s": 24, "lw": 1.2, "label": "pruned", "zorder": 2}),
+        (_won(search), {"marker": "*", "color": WINNER, "s": 110, "label": "winner", "zorder": 4}),
+    ):
+        axes.scatter(_places(search, rows, x), _places(search, rows, y), **look)
     figure.colorbar(shade or dots, ax=axes, label=search.summary["measure"])
     axes.set(title="Contour", xlabel=label(x), ylabel=label(y))
     axes.grid(False)
+    axes.use_sticky_edges = False
+    axes.margins(0.07)
     for axis, key in ((axes.xaxis, x), (axes.yaxis, y)):
-        if search.is_log(key):
-            _log(axis)
+        if search.is_log(key):  # drawn over logarithms, between which the contours are straight
+            axis.set_major_formatter(FuncFormatter(lambda at, _: f"{10**at:.2g}"))
+            axis.set_major_locator(MaxNLocator(5))
     figures.shared_legend(figure, width=figures.WIDTH)
     return figure
 
@@ -269,10 +275,11 @@ def parallel_figure(search: Search) -> Figure:
     for place, column in enumerate(columns):
         axes.axvline(place, color=figures.INK, lw=0.8, zorder=1)
         for height, text in tracks[column][1]:
-            axes.annotate(text, (place, height), xytext=(4, 0), textcoords="offset points", fontsize=8, va="center")
+            side, align = (4, "bottom") if height == 1 else (-4, "top") if height == 0 else (0, "center")
+            axes.annotate(text, (place, height), (4, side), textcoords="offset points", fontsize=8, va=align)
     names = [label(key) for key in search.keys]
     axes.set_xticks(range(len(columns)), [*names, search.summary["measure"]])
-    axes.set(title="Parallel coordinates of whole trials", ylim=(-0.08, 1.08), xlim=(-0.1, len(columns) - 0.7))
+    axes.set(title="Parallel coordinates of whole trials", ylim=(-0.14, 1.14), xlim=(-0.1, len(columns) - 0.7))
     axes.set_yticks([])
     axes.grid(False)
     axes.spines[:].set_visible(False)
@@ -295,15 +302,25 @@ def _points(axes: Axes, search: Search, column: str) -> None:
 
 
 def _star(axes: Axes, search: Search, x: str, y: str) -> None:
-    won = search.trials[search.trials["trial"] == search.winner]
+    won = _won(search)
     axes.scatter(won[x], won[y], marker="*", color=WINNER, s=110, label="winner", zorder=4)
 
 
 def _log(axis: Any) -> None:
-    """Orders of magnitude with plain numbers at a few ticks."""
+    """Orders of magnitude with plain numbers at 1, 2 and 5 of each."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_formatter(ScalarFormatter())
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _places(search: Search, rows: pd.DataFrame, key: str) -> np.ndarray:
+    """A setting's values where they are drawn: as they are, or their logarithms."""
+    return _scaled(rows[key].to_numpy(np.float64), search.is_log(key))
+
+
+def _won(search: Search) -> pd.DataFrame:
+    return search.trials[search.trials["trial"] == search.winner]
 
 
 def _track(search: Search, column: str) -> tuple[list[float], list[tuple[float, str]]]:
@@ -318,12 +335,12 @@ def _track(search: Search, column: str) -> tuple[list[float], list[tuple[float, 
     scaled = _scaled(whole.to_numpy(np.float64), log)
     low, high = float(scaled.min()), float(scaled.max())
     width = high - low or 1.0
-    ends = [(0.0, words.number(float(whole.min())))] + ([(1.0, words.number(float(whole.max())))] if high > low else [])
+    ends = [(0.0, _value(float(whole.min())))] + ([(1.0, _value(float(whole.max())))] if high > low else [])
     return [float(value - low) / width for value in scaled], ends
 
 
 def _scaled(values: np.ndarray, log: bool) -> np.ndarray:
-    return np.log(values) if log else values
+    return np.log10(values) if log else values
 
 
 def _triangles(x: np.ndarray, y: np.ndarray) -> Triangulation | None:

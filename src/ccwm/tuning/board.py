@@ -24,10 +24,10 @@ class Board:
     """Trials, the best so far, and the time left."""
 
     def __init__(
-        self, read: Callable[[], Outcome], *, keys: list[str], trials: int | None, deadline: float | None, extra: float
+        self, read: Callable[[], Outcome], *, keys: list[str], trials: int | None, deadline: float | None, check: float
     ) -> None:
-        """``extra`` is what the fresh seeds will cost, in whole trials."""
-        self._read, self._keys, self._trials, self._deadline, self._extra = read, keys, trials, deadline, extra
+        """``check`` is what the fresh seeds of one candidate cost, in whole trials."""
+        self._read, self._keys, self._trials, self._deadline, self._check = read, keys, trials, deadline, check
         self._console = Console(stderr=True)
         self._outcome = Outcome([], [])
         self._looked = -PERIOD
@@ -56,7 +56,7 @@ class Board:
         """Say what happened."""
         self._look()
         left = self.time_left()
-        ending = "" if self._live.is_started or left is None else f" · about {_duration(left)} left"
+        ending = "" if self._live.is_started or not left else f" · about {_duration(left)} left"
         self._console.print(f"{event}{ending}", highlight=False, soft_wrap=True, markup=False)
 
     def time_left(self) -> float | None:
@@ -67,7 +67,8 @@ class Board:
         if seconds and self._trials is not None:
             whole = [row.seconds for row in self._outcome.rows if row.seconds and row.state == "complete"] or seconds
             mean, long = sum(seconds) / len(seconds), sum(whole) / len(whole)
-            owed = max(self._trials - len(seconds), 0) * mean + self._extra * long
+            unchecked = sum(candidate.fresh is None for candidate in self._outcome.candidates)
+            owed = max(self._trials - len(seconds), 0) * mean + unchecked * self._check * long
             bounds.append(owed / running)
         if self._deadline is not None:
             bounds.append(max(self._deadline - time.monotonic(), 0.0))

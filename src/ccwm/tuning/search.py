@@ -108,9 +108,9 @@ class Search:
             self.fresh = open_fresh_study(self.study, storage)
         self.bench = Bench(settings, self.study.user_attrs["run"])
         self.deadline = time.monotonic() + tune.hours * HOUR if tune.hours is not None else None
-        extra = (tune.top + 1) * len(tune.fresh_seeds) / len(tune.seeds)
+        check = len(tune.fresh_seeds) / len(tune.seeds)
         self.board = Board(
-            self.outcome, keys=list(space.parameters), trials=tune.trials, deadline=self.deadline, extra=extra
+            self.outcome, keys=list(space.parameters), trials=tune.trials, deadline=self.deadline, check=check
         )
         self.run_of_search: Run | None = None
 
@@ -239,9 +239,10 @@ class Search:
                 run.set_tags({"state": state})
             if values:
                 run.log_metrics({"value": statistics.fmean(values)}, env_steps=last)
-        return self._ended(label, root, values, state)
+        return self._ended(label, root, values, state, fresh=fresh)
 
-    def _ended(self, label: str, root: int, values: list[float], state: str) -> float:
+    def _ended(self, label: str, root: int, values: list[float], state: str, *, fresh: bool) -> float:
+        """Tidy up after a trial, tell of it, and return its value."""
         self.bench.clear(root)
         rows = self.outcome().rows
         best = choose(rows, self.tune.top)
@@ -251,7 +252,7 @@ class Search:
             raise optuna.TrialPruned
         mean = statistics.fmean(values)
         self.board.note(f"{label}: {self.tune.measure} {mean:.4g}")
-        if self.run_of_search is not None:
+        if self.run_of_search is not None and not fresh:
             earlier = [row.value for row in rows if row.state == "complete" and row.value is not None]
             self.run_of_search.log_metrics({"value": mean, "best": max([mean, *earlier])}, env_steps=root)
         return mean
