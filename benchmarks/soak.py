@@ -43,7 +43,8 @@ ROOT = Path(__file__).parents[1]
 TASK, VARIANT = "maze_two_rooms", "ccwm"
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["ccwm.stage", "ccwm.training.publish", "ccwm.training.collecting", "mlflow.pyfunc"])
-LONGER = {"env_steps": 1800, "updates": 10, "log_every": 1, "evaluate_every": 600}
+MOST_REPORTS = 40
+LONGER = {"env_steps": 1200, "updates": 10, "log_every": 1, "evaluate_every": 600}
 """The smoke settings with more cycles, so that a run is long enough to be killed often, and every update is logged."""
 
 
@@ -80,14 +81,12 @@ class Soak:
         self.key = Path(TASK, VARIANT, str(seed))
         self.data = self.root / "data" / TASK / str(seed)
         self.work = self.root / ".work" / "train" / self.key
-        self.seconds = 0.0
 
     def _settings(self) -> Any:
         return resolve(load_settings(self.root / "params.yaml"), VARIANT)
 
     def undisturbed(self) -> None:
         """Collect, then train from beginning to end in this process."""
-        began = time.monotonic()
         settings = self._settings()
         parts = {"train": settings.collect.episodes, "heldout": settings.collect.heldout}
         collect_random(
@@ -112,7 +111,6 @@ class Soak:
         publish_agent(clean / "models" / self.key, trained, self.learning, task=TASK, variant=VARIANT, seed=self.seed)
         metrics = summarise(trained.history, trained.module.counters)
         publish_history(clean / "results" / "train" / self.key, trained.history, metrics)
-        self.seconds = time.monotonic() - began
 
     def disturbed(self, patience: float) -> Round:
         """Kill and go on until the stage has ended by itself; after ``patience`` seconds it is left in peace."""
@@ -136,11 +134,19 @@ class Soak:
         return self._round(moments, len(lost))
 
     def _wait_and_kill(self, stage: Any) -> None:
-        """Wait until the stage works, then a random share of what the whole run takes; most are a few cycles."""
-        while stage.is_alive() and not self._holds(stage.pid):
-            time.sleep(0.005)
-        stage.join(self.rng.uniform(0, 1) ** 2 * self.seconds / 2)
+        """Wait until the stage has reported a random number of updates and episodes, then some milliseconds more.
+
+        Reports, not seconds: so kills fall all over a run on a fast machine and on a busy one.
+        """
+        before, more = self._reported(), int(self.rng.uniform(0, 1) ** 2 * MOST_REPORTS)
+        while stage.is_alive() and not (self._holds(stage.pid) and self._reported() >= before + more):
+            time.sleep(0.002)
+        stage.join(self.rng.uniform(0, 0.1))
         stage.kill()
+
+    def _reported(self) -> int:
+        """Lines of the run's journal, one for each update and each episode."""
+        return sum(path.read_bytes().count(b"\n") for path in self.root.glob(".work/spool/*/journal.jsonl"))
 
     def _holds(self, pid: int) -> bool:
         return any(path.read_text() == f"process {pid}" for path in self.work.glob("*/holder"))

@@ -157,7 +157,7 @@ class Stage:
 
     def end(self) -> int:
         """Wait for the end, and return the exit code."""
-        self._process.join(120)
+        self._process.join(1200)  # far beyond pytest's own limit, which is the one that counts
         assert self._process.exitcode is not None, self.said
         return self._process.exitcode
 
