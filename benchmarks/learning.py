@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from machine import machine_facts
 
 from ccwm.agent.export import Agent
 from ccwm.config import Settings
@@ -87,7 +87,8 @@ def predict(agent: Agent, settings: Settings, folder: Path, seed: int) -> dict[s
     context, horizon = settings.rollout.context, settings.rollout.horizon
     found = prediction.predict_open_loop(agent, episodes, context=context, horizon=horizon, seed=seed)
     summary = prediction.summarise(found, context=context)
-    return {name: summary[name] for name in ("useful_steps_median", "error_mean", "baseline_error_mean")}
+    wanted = ("useful_steps_of_mean", "useful_steps_median", "error_mean", "baseline_error_mean", "ssim_mean")
+    return {name: summary[name] for name in wanted}
 
 
 def main() -> None:
@@ -112,7 +113,7 @@ def main() -> None:
                     with exclusive(folder):
                         result = measure(settings, task=task, variant=variant, seed=seed, folder=folder)
                     shutil.rmtree(folder)
-                result = {"preset": given.preset, "commit": commit(), "machine": machine(), **result}
+                result = {"preset": given.preset, "commit": commit(), "machine": machine_facts("torch"), **result}
                 print(json.dumps(result), flush=True)
                 if given.json:
                     known = json.loads(given.json.read_text())["agents"] if given.json.exists() else []
@@ -123,10 +124,6 @@ def commit() -> str:
     """The code that was measured; a trailing ``+`` says that it had changes which are not committed."""
     described = subprocess.run(["git", "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=True)
     return described.stdout.strip()
-
-
-def machine() -> str:
-    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ def test_the_summary_is_of_the_median():
     got = summarise(Prediction(frames, frames, error, np.full((3, 4), 0.5)), context=5)
     assert (got["useful_steps_median"], got["horizon"], got["context"]) == (1.0, 4, 5)
     assert got["useful_steps_mean"] == pytest.approx(5 / 3)
+    assert got["useful_steps_of_mean"] == 1  # mean errors 1/3, 2/3, 2/3, 2/3 against 0.5
     assert (got["useful_steps_low"], got["useful_steps_high"]) == (0.0, 4.0)  # a median of three draws can be any
 
 

@@ -131,13 +131,14 @@ def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 def summarise(prediction: Prediction, *, context: int) -> dict[str, float]:
     """The study's metrics; intervals are 95 % bootstrap intervals of the median over episodes."""
-    constant = mean_frame_error(prediction)
+    of_last, constant = (prediction.error, prediction.baseline), mean_frame_error(prediction)
     similarity, last_similarity = similarities(prediction)
     return {
         "episodes": len(prediction.error),
         "context": context,
         "horizon": prediction.error.shape[1],
-        **_horizon("useful_steps", useful_steps(prediction.error, prediction.baseline)),
+        **_horizon("useful_steps", useful_steps(*of_last)),
+        "useful_steps_of_mean": int(useful_steps(*(of.mean(0, keepdims=True) for of in of_last))[0]),
         **_horizon("informed_steps", useful_steps(prediction.error, constant)),
         "error_mean": float(prediction.error.mean()),
         "baseline_error_mean": float(prediction.baseline.mean()),
