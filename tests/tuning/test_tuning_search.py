@@ -136,9 +136,10 @@ def test_a_search_that_is_asked_to_end_gives_its_trial_back(project: Project) ->
     assert not project.results.exists()
     waiting = [json.loads(line) for line in project.journal().splitlines()]
     assert any(entry.get("system_attrs", {}).get("retry_history") == [0] for entry in waiting)
-    resumed = project.run("--trials", "1")
+    resumed = project.run("--trials", "2")
     assert resumed.end() == 0, resumed.said
-    assert list(project.trials()["first_number"]) == [0]
+    assert sorted(project.trials()["first_number"]) == [0, 1]  # trial 0 was begun again, and trial 1 was still to come
+    assert project.trials().set_index("first_number")["anchor"][0] == "default"
 
 
 def test_a_grid_ends_when_it_is_exhausted(project: Project) -> None:

@@ -92,7 +92,7 @@ class Board:
 def trials_table(rows: list[Row], keys: list[str], best: Row | None) -> Table:
     """Trials as a table: number, state, the searched settings, value."""
     table = Table(
-        "trial", "state", *(key.partition(".")[2] for key in keys), "seeds", "value", box=None, padding=(0, 2)
+        "trial", "state", *(key.partition(".")[2] for key in keys), "seeds", "value", box=None, padding=(0, 1)
     )
     for row in rows:
         values = [_short(row.point.get(key)) for key in keys]
