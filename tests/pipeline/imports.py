@@ -26,10 +26,8 @@ def imported_files(script: Path) -> set[Path]:
 @functools.cache
 def _modules(path: Path) -> set[str]:
     names: set[str] = set()
-    unrun: set[ast.AST] = set()
     tree = ast.parse(path.read_text())
-    for node in [node for block in ast.walk(tree) if _is_for_types_only(block) for node in ast.walk(block)]:
-        unrun.add(node)
+    unrun = {node for block in ast.walk(tree) if _is_for_types_only(block) for node in ast.walk(block)}
     for node in ast.walk(tree):
         if node in unrun:
             continue

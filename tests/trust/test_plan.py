@@ -68,8 +68,8 @@ def test_a_slow_update_is_extrapolated_from_parts_of_its_batch() -> None:
         asked.append(windows)
         return 1 + 0.5 * windows, 100.0 + windows
 
-    assert _whole_update(timed, 64) == (33.0, 164.0, (8, 16))
-    assert asked == [8, 16]
+    assert _whole_update(timed, 64) == (33.0, 164.0, (4, 8))
+    assert asked == [4, 8]
 
 
 def test_a_fast_update_is_measured_whole() -> None:
@@ -80,7 +80,7 @@ def test_a_fast_update_is_measured_whole() -> None:
         return 0.01 * windows, 100.0
 
     assert _whole_update(timed, 64) == (0.64, 100.0, (64,))
-    assert asked == [8, 64]
+    assert asked == [4, 64]
 
 
 def test_a_real_measurement() -> None:

@@ -109,7 +109,7 @@ def print_stages(
     for entry in entries(settings.study):
         variant = entry.variant or settings.study.variants[0]
         world = worlds[entry.task or settings.study.tasks[0]]
-        costs[entry] = seconds(resolve(settings, variant), world, agents[variant], start)[entry.stage]
+        costs[entry] = seconds(resolve(settings, variant), world, agents[variant], start).get(entry.stage, 2 * start)
     for stage in STAGES:
         runs = [entry for entry in costs if entry.stage == stage]
         left = sum(costs[entry] for entry in runs if entry not in done)

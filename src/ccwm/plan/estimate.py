@@ -36,7 +36,7 @@ def updates(settings: Settings) -> int:
 
 
 def seconds(settings: Settings, world: World, agent: Agent, start: float) -> dict[str, float]:
-    """Of one entry of each stage; drawing, predicting and writing are small beside a process's start, counted twice."""
+    """Of one entry of each stage that acts or learns; the others take little more than a process's start."""
     train, steps = settings.train, episode_steps(settings)
     acting = steps * (world.step + agent.act) + world.reset
     played = max(train.env_steps - first_env_steps(settings), 0) / settings.env.time_limit
@@ -46,9 +46,7 @@ def seconds(settings: Settings, world: World, agent: Agent, start: float) -> dic
         "collect": start + (settings.collect.episodes + settings.collect.heldout) * (steps * world.step + world.reset),
         "train": start + updates(settings) * agent.update + (played + evaluations * train.evaluate_episodes) * acting,
         "evaluate": start + settings.evaluate.episodes * acting,
-        "rollout-viz": 2 * start,
         "transfer": start + changed * acting,
-        "report": 2 * start,
     }
 
 

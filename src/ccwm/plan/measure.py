@@ -61,7 +61,7 @@ def measure_start() -> float:
     return time.monotonic() - began
 
 
-def measure_world(task: str, settings: Settings, *, seconds: float = 1.0) -> tuple[World, Episode]:
+def measure_world(task: str, settings: Settings, *, seconds: float = 0.5) -> tuple[World, Episode]:
     """Random steps for this long, at least a few; and what was seen, as the beginning of an episode."""
     env, render = settings.env, settings.render
     world = make_env(
@@ -134,17 +134,17 @@ def _whole_update(timed: Callable[[int, int], tuple[float, float]], whole: int) 
     """Seconds and peak memory of an update, and the batches behind them.
 
     The first update of any size is a warm-up. t(B) = a + c·B: where the whole would take too long, a and c come from
-    an eighth and a quarter of the batch.
+    a sixteenth and an eighth of the batch.
     """
-    small = max(1, whole // 8)
+    small = max(1, whole // 16)
     seconds, memory = timed(small, 2)
     if small == whole or seconds * whole / small <= PATIENCE:
         updates = 2 + min(20, int(2.0 / max(seconds * whole / small, 1e-3)))
         return (*timed(whole, updates), (whole,))
-    quarter = max(small + 1, whole // 4)
-    longer, more = timed(quarter, 2)
-    scale = (whole - quarter) / (quarter - small)
-    return longer + max(longer - seconds, 0) * scale, more + max(more - memory, 0) * scale, (small, quarter)
+    larger = max(small + 1, whole // 8)
+    longer, more = timed(larger, 2)
+    scale = (whole - larger) / (larger - small)
+    return longer + max(longer - seconds, 0) * scale, more + max(more - memory, 0) * scale, (small, larger)
 
 
 class _Stopwatch(L.Callback):

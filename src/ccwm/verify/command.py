@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ccwm.matrix import entries
 from ccwm.params import load_settings
 from ccwm.presets import preset_path
 from ccwm.verify.compare import Row, Verdict, compare
@@ -75,8 +76,7 @@ def run_preset(clone: Clone, preset: str) -> Record:
     study = load_settings(source).study
     clone.forget_results()
     shutil.copy(source, clone.root / "params.yaml")
-    collected, agents = (len(study.tasks) * len(study.seeds) * each for each in (1, len(study.variants)))
-    clone.reproduce(total=collected + 4 * agents + 1)
+    clone.reproduce(total=len(entries(study)))
     return read_checkout(clone.root)
 
 
