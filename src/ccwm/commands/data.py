@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -66,12 +67,23 @@ def _stores(directory: Path) -> list[EpisodeStore]:
     paths = sorted(path.parent for path in directory.rglob(MANIFEST))
     if not paths:
         raise Refusal(f"{directory} holds no episode store: no {MANIFEST} is in it. `dvc repro collect` makes one")
-    logging.getLogger(EpisodeStore.__module__).setLevel(logging.ERROR)  # the table tells of damage
-    with Console(stderr=True).status("checking the episodes' SHA-256"):
+    with _silent(EpisodeStore.__module__), Console(stderr=True).status("checking the episodes' SHA-256"):
         try:
             return [EpisodeStore(path, read_only=True, damaged_share=1.0) for path in paths]
         except DamagedManifest as error:
             raise Refusal(str(error)) from error
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """No warnings of this module for a while: the table tells of damage."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _summary(store: EpisodeStore) -> tuple[str, Table]:

@@ -216,7 +216,7 @@ def contour_figure(search: Search, x: str, y: str) -> Figure:
     """Value over two settings, interpolated between whole trials; the dots are where something was measured."""
     figure = Figure(figsize=(figures.WIDTH, 3.4))
     axes = figure.add_subplot()
-    means = search.whole.groupby([x, y], as_index=False)["value"].mean()
+    means = pd.DataFrame(search.whole.groupby([x, y], as_index=False)["value"].mean())
     at_x, at_y = _places(search, means, x), _places(search, means, y)
     value = means["value"].to_numpy(np.float64)
     triangles = _triangles(at_x, at_y)
@@ -226,10 +226,11 @@ def contour_figure(search: Search, x: str, y: str) -> Figure:
     dots = axes.scatter(
         at_x, at_y, c=value, cmap=MAP, edgecolor=figures.INK, lw=0.8, s=34, label="whole trial", zorder=3
     )
-    for rows, look in (
+    looks: list[tuple[pd.DataFrame, dict[str, Any]]] = [
         (search.cut, {"marker": "x", "color": CUT, "s": 24, "lw": 1.2, "label": "pruned", "zorder": 2}),
         (_won(search), {"marker": "*", "color": WINNER, "s": 110, "label": "winner", "zorder": 4}),
-    ):
+    ]
+    for rows, look in looks:
         axes.scatter(_places(search, rows, x), _places(search, rows, y), **look)
     figure.colorbar(shade or dots, ax=axes, label=search.summary["measure"])
     axes.set(title="Contour", xlabel=label(x), ylabel=label(y))
