@@ -68,7 +68,7 @@ def retracing_figure(shown: Retraced) -> Figure:
     tile = 8.7 / len(steps)
     heights, gap, bottom, top = [len(rows) * tile, 0.95, 0.95, 0.95], 0.15, 0.8, 0.1
     wide, high = 9.6, sum(heights) + 3 * gap + bottom + top
-    # Placed by hand: the solver of the constrained layout differs in its last bits from run to run, and so would the SVG.
+    # Placed by hand: the constrained layout differs in its last bits from run to run, and so would the ids of the SVG.
     figure = Figure(figsize=(wide, high), layout="none")
     frames, value, change, error = figure.subplots(
         4,
