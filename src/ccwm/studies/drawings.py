@@ -66,9 +66,23 @@ def retracing_figure(shown: Retraced) -> Figure:
         rows["retraced ž"] = shown.retraced
     steps = shown_steps(len(shown.truth))
     tile = 8.7 / len(steps)
-    heights = [len(rows) * tile, 0.95, 0.95, 0.95]
-    figure = Figure(figsize=(9.6, sum(heights) + 1.15), layout="constrained")
-    frames, value, change, error = figure.subplots(4, 1, sharex=True, height_ratios=heights)
+    heights, gap, bottom, top = [len(rows) * tile, 0.95, 0.95, 0.95], 0.15, 0.8, 0.1
+    wide, high = 9.6, sum(heights) + 3 * gap + bottom + top
+    # Placed by hand: the constrained layout differs in its last bits from run to run, and so would the ids of the SVG.
+    figure = Figure(figsize=(wide, high), layout="none")
+    frames, value, change, error = figure.subplots(
+        4,
+        1,
+        sharex=True,
+        height_ratios=heights,
+        gridspec_kw={
+            "left": 0.85 / wide,
+            "right": 1 - 0.05 / wide,
+            "bottom": bottom / high,
+            "top": 1 - top / high,
+            "hspace": 4 * gap / sum(heights),
+        },
+    )
     _draw_frames(frames, rows, steps, shown.first)
     time = shown.first + np.arange(len(shown.truth))
     value.plot(time, shown.value, color=VALUE, lw=1.5)
@@ -84,9 +98,9 @@ def retracing_figure(shown: Retraced) -> Figure:
     for axes in (value, change, error):
         _mark(axes, shown)
         axes.yaxis.set_major_locator(MaxNLocator(3))
+        axes.yaxis.set_label_coords(-0.065, 0.5)
     for at in time[shown.irreversible]:
         frames.axvline(at - 0.5, color=IRREVERSIBLE, lw=1.5)
-    figure.align_ylabels()
     _legend(figure)
     return figure
 
@@ -222,7 +236,7 @@ def _legend(figure: Figure) -> None:
     for axes in figure.axes:
         lines, labels = axes.get_legend_handles_labels()
         drawn.update(zip(labels, lines, strict=True))
-    figure.legend(drawn.values(), drawn.keys(), loc="outside lower left", ncols=len(drawn), fontsize=8.5)
+    figure.legend(drawn.values(), drawn.keys(), loc="lower left", ncols=len(drawn), fontsize=8.5)
 
 
 def _ink() -> str:
