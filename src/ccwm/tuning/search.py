@@ -110,9 +110,17 @@ class Search:
         self.deadline = time.monotonic() + tune.hours * HOUR if tune.hours is not None else None
         check = len(tune.fresh_seeds) / len(tune.seeds)
         self.board = Board(
-            self.outcome, keys=list(space.parameters), trials=tune.trials, deadline=self.deadline, check=check
+            self.outcome, keys=list(space.parameters), trials=self._planned(), deadline=self.deadline, check=check
         )
         self.run_of_search: Run | None = None
+
+    def _planned(self) -> int | None:
+        """How many trials there will be, if that is known: a grid has no more than its points."""
+        if self.tune.sampler != "grid":
+            return self.tune.trials
+        trials = self.study.get_trials(deepcopy=False)
+        points = len(standing(trials)) + sum(trial.state == TrialState.WAITING for trial in trials)
+        return min(points, self.tune.trials or points)
 
     def outcome(self) -> Outcome:
         """The study as it is now."""
