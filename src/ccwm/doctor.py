@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -179,8 +181,11 @@ def precision_works(trainer: Trainer, precision: str) -> bool:
     import lightning as L
     import torch
 
+    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     try:
-        fabric = L.Fabric(accelerator=trainer.accelerator, devices=1, precision=precision)  # type: ignore[arg-type]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # with which Lightning replaces a precision that it has not
+            fabric = L.Fabric(accelerator=trainer.accelerator, devices=1, precision=precision)  # type: ignore[arg-type]
         layer = torch.nn.Linear(4, 4, device=fabric.device, dtype=torch.float64 if precision == "64-true" else None)
         with fabric.autocast():
             layer(torch.ones(2, 4, device=fabric.device, dtype=layer.weight.dtype)).sum().backward()

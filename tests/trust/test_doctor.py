@@ -69,7 +69,10 @@ def test_gl_is_a_problem_only_where_it_is_needed(project: Path, monkeypatch: pyt
 def test_a_device_that_is_not_there_and_a_precision_that_is(project: Path) -> None:
     (found,) = doctor.device(Trainer(accelerator="cpu"))
     assert not found.problem
-    assert "32-true" in found.told
+    assert "precisions 32-true, 64-true, bf16-mixed" in found.told
+    (found,) = doctor.device(Trainer(accelerator="cpu", precision="16-mixed"))  # which Lightning would replace
+    assert found.problem
+    assert found.cure == "trainer.precision: 32-true"
     import torch
 
     if not torch.cuda.is_available():
