@@ -69,7 +69,8 @@ def retracing_figure(shown: Retraced) -> Figure:
     heights, gap, bottom, top = [len(rows) * tile, 0.95, 0.95, 0.95], 0.15, 0.8, 0.1
     wide, high = 9.6, sum(heights) + 3 * gap + bottom + top
     # Placed by hand: the constrained layout differs in its last bits from run to run, and so would the ids of the SVG.
-    figure = Figure(figsize=(wide, high), layout="none")
+    figure = Figure(figsize=(wide, high))
+    figure.set_layout_engine("none")
     frames, value, change, error = figure.subplots(
         4,
         1,
