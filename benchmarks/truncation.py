@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from machine import machine_facts
 
 from ccwm.agent.export import Agent
 from ccwm.config import Settings
 from ccwm.data.store import EpisodeStore
 from ccwm.files import write_json
-from ccwm.params import load_settings, resolve
-from ccwm.presets import preset_path
+from ccwm.params import resolve
+from ccwm.presets import load_preset
 from ccwm.progress import counter
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.trajectories import exploring_episodes, see
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="add the measurements to this file")
     given = parser.parse_args()
-    settings = resolve(load_settings(preset_path(given.preset)), given.variant)
+    settings = resolve(load_preset(given.preset), given.variant)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if given.agent:
@@ -105,7 +105,7 @@ def record(agent: Agent, rows: list[Quality], *, preset: str) -> dict[str, Any]:
     card = agent.card
     return {
         "preset": preset,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": machine_facts("torch"),
         "task": card.task,
         "variant": card.variant,
         "seed": card.seed,

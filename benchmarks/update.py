@@ -25,8 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from ccwm.agent.noise import Noise
 from ccwm.config import Settings
 from ccwm.files import write_json
-from ccwm.params import load_settings, resolve
-from ccwm.presets import preset_path
+from ccwm.params import resolve
+from ccwm.presets import load_preset
 from ccwm.structs import Batch
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
@@ -51,7 +51,7 @@ CASES = (Case("quick", "quick"), Case("published", "paper", batch=50, length=50)
 
 
 def settings_of(case: Case, variant: str) -> Settings:
-    settings = resolve(load_settings(preset_path(case.preset)), variant)
+    settings = resolve(load_preset(case.preset), variant)
     given = {"batch": case.batch, "length": case.length}
     train = settings.train.model_copy(update={name: value for name, value in given.items() if value})
     return settings.model_copy(update={"train": train})

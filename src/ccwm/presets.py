@@ -45,14 +45,14 @@ def preset_text(name: str, folder: Path = PRESETS) -> str:
     base = preset_path(str(own[EXTENDS]), folder)
     if EXTENDS in read_yaml(base):
         raise BadParams(f"{path}: {EXTENDS}: {base.stem!r} extends another preset itself; name that one")
-    yaml = YAML()  # keeps comments, order and the form of numbers and lists
-    yaml.width = 120
-    text, overlay = yaml.load(_body(base)), yaml.load(path.read_text())
+    layout = YAML()  # keeps comments, order and the form of numbers and lists
+    layout.width = 120
+    text, overlay = layout.load(_body(base)), layout.load(path.read_text())
     for section, values in overlay.items():
         if section != EXTENDS:
             _put(text, section, values, where=str(path))
     written = StringIO()
-    yaml.dump(text, written)
+    layout.dump(text, written)
     return "\n".join([*_head(path), "", written.getvalue()])
 
 

@@ -27,7 +27,7 @@ STEPS = 20  # 40 frames, two an action
 @pytest.fixture
 def agent(tmp_path: Path) -> Path:
     """An untrained agent of a maze."""
-    return export(tmp_path / "models" / "maze_four_rooms" / "ccwm" / "0", "maze_four_rooms")
+    return export(tmp_path / "models" / "maze_two_rooms" / "ccwm" / "0", "maze_two_rooms")
 
 
 def export(directory: Path, task: str) -> Path:
@@ -78,7 +78,7 @@ def test_a_film_of_every_episode_and_its_returns(
     assert frames.shape == (2 * (STEPS + 1), 128, 128, 3)
     told = capsys.readouterr().out
     assert told.count(f" {STEPS} ") == 2
-    assert "maze_four_rooms, mean return" in told
+    assert "maze_two_rooms, mean return" in told
     assert not list(tmp_path.glob(".*"))
 
 
@@ -130,9 +130,9 @@ def test_a_bad_change_is_refused(text: str, told: str) -> None:
         ({"task": "maze_opne"}, "Did you mean 'maze_open'"),
         (
             {"task": "gym:Pendulum-v1"},
-            "takes actions of shape (1,), this agent, trained in maze_four_rooms",
+            "takes actions of shape (1,), this agent, trained in maze_two_rooms",
         ),
-        ({"change": ["mass=2"]}, "maze_four_rooms cannot be changed so (mass)"),
+        ({"change": ["mass=2"]}, "maze_two_rooms cannot be changed so (mass)"),
         ({"out": Path("film.gif")}, "name an .mp4 file"),
         ({"out": Path("/nowhere/at/all/film.mp4")}, "a directory that exists"),
     ],
@@ -168,7 +168,7 @@ def test_a_failed_film_leaves_nothing(agent: Path, tmp_path: Path, monkeypatch: 
         path.write_bytes(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("ccwm.studies.pictures.write_mp4", half)
+    monkeypatch.setattr("ccwm.studies.images.write_mp4", half)
     with pytest.raises(OSError, match="no space"):
         playing.play(str(agent), out=tmp_path / "film.mp4")
     assert not list(tmp_path.glob("*.mp4")) + list(tmp_path.glob(".*.mp4"))

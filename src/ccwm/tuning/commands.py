@@ -142,14 +142,14 @@ def with_winner(text: str, variant: str, point: dict[str, Any], settings: Settin
     """The text of params.yaml with the point in the variant's overrides, everything else as it was, and checked."""
     if variant not in settings.variants:
         raise BadParams(f"{PARAMS}: variants has no {variant!r}, which was tuned.{guess(variant, settings.variants)}")
-    yaml = YAML()
-    yaml.Representer = _PlainNull
-    yaml.preserve_quotes = True
-    yaml.width = 4096
-    content = yaml.load(text)
+    layout = YAML()
+    layout.Representer = _PlainNull
+    layout.preserve_quotes = True
+    layout.width = 4096
+    content = layout.load(text)
     content["variants"][variant].update(point)
     written = io.StringIO()
-    yaml.dump(content, written)
+    layout.dump(content, written)
     resolve(parse(YAML(typ="safe").load(written.getvalue()), where=str(PARAMS)), variant)
     return written.getvalue()
 
