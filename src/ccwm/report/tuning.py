@@ -222,7 +222,7 @@ def contour_figure(search: Search, x: str, y: str) -> Figure:
     triangles = _triangles(at_x, at_y)
     shade = None
     if triangles is not None and np.ptp(value) > 0:
-        shade = axes.tricontourf(at_x, at_y, value, triangles=triangles.triangles, levels=12, cmap=MAP, alpha=0.75)
+        shade = axes.tricontourf(Triangulation(at_x, at_y, triangles.triangles), value, levels=12, cmap=MAP, alpha=0.75)
     dots = axes.scatter(
         at_x, at_y, c=value, cmap=MAP, edgecolor=figures.INK, lw=0.8, s=34, label="whole trial", zorder=3
     )
