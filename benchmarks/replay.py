@@ -133,11 +133,11 @@ def update(directory: Path, updates: int) -> dict[str, float]:
     import torch
     from torch.utils.data import DataLoader
 
-    from ccwm.params import load_settings, resolve
-    from ccwm.presets import preset_path
+    from ccwm.params import resolve
+    from ccwm.presets import load_preset
     from ccwm.training.run import Learning, build_module
 
-    settings = resolve(load_settings(preset_path("paper")), "ccwm")
+    settings = resolve(load_preset("paper"), "ccwm")
     learning = Learning(*(getattr(settings, section) for section in Learning._fields))
     torch.set_num_threads(learning.trainer.threads)
     store = EpisodeStore(directory, read_only=True)

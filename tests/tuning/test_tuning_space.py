@@ -10,8 +10,8 @@ import pytest
 from tuning_project import ROOT, TINY, write_params
 
 from ccwm.config import Parameter
-from ccwm.params import BadParams, load_settings
-from ccwm.presets import preset_names
+from ccwm.params import BadParams
+from ccwm.presets import load_preset, preset_names
 from ccwm.tuning.space import Space, default_point, make_space, paper_point, trial_settings
 from ccwm.tuning.study import anchors
 
@@ -160,8 +160,8 @@ def test_a_trial_has_the_variant_s_settings_with_overrides_and_the_point(tmp_pat
     assert (resolved.truncation.mode, resolved.truncation.threshold, resolved.train.updates) == ("adaptive", 0.2, 7)
 
 
-@pytest.mark.parametrize("name", ["params.yaml", *(f"presets/{name}.yaml" for name in preset_names(ROOT / "presets"))])
+@pytest.mark.parametrize("name", preset_names(ROOT / "presets"))
 def test_every_shipped_search_can_start(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    settings = load_settings(ROOT / name)
+    settings = load_preset(name)
     assert anchors(settings, make_space(settings))

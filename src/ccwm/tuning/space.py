@@ -12,8 +12,8 @@ import numpy as np
 
 from ccwm.config import Parameter, Settings
 from ccwm.envs.tasks import MAZE_TASKS, check_task
-from ccwm.params import LEARNING, BadParams, guess, load_settings, resolve
-from ccwm.presets import preset_path
+from ccwm.params import LEARNING, BadParams, guess, resolve
+from ccwm.presets import load_preset
 
 Point = dict[str, Any]
 """A value for every key of the space, as ``params.yaml`` would have it."""
@@ -167,7 +167,7 @@ def default_point(settings: Settings, space: Space) -> tuple[Point, list[str]]:
 
 def paper_point(settings: Settings, space: Space) -> tuple[Point, list[str]]:
     """The paper's values, from its preset, and what had to be moved into the space."""
-    paper = load_settings(preset_path("paper"))
+    paper = load_preset("paper")
     variant = settings.tune.variant
     return space.clip(_values(resolve(paper, variant) if variant in paper.variants else paper, space))
 
