@@ -43,9 +43,12 @@ def test_states_are_those_of_the_policy_and_are_retraced_from_the_next(episode: 
     agent.policy.reset([0])
     for t in range(3):
         agent.policy.act(episode.image[t][None])
-        agent.policy.action = torch.from_numpy(episode.action[t + 1][None])  # what the episode did, not what it would
-    assert agent.policy.state is not None
-    assert torch.allclose(agent.policy.state.feature[0], seen.states[2], atol=1e-6)
+        agent.policy.rows[0].action = torch.from_numpy(
+            episode.action[t + 1][None]
+        )  # what the episode did, not what it would
+    state = agent.policy.rows[0].state
+    assert state is not None
+    assert torch.allclose(state.feature[0], seen.states[2], atol=1e-6)
     # ž_2 by hand: ρ(z̃_3, z̃_2), then one step of the prior from z̃_3
     rssm, later, earlier = agent.world_model.rssm, seen.states[3:4], seen.states[2:3]
     with torch.no_grad():
@@ -94,7 +97,9 @@ def test_what_is_shown_is_decoded_from_states_and_from_retraced_ones(episode: Ep
     assert shown.retraced_error[4] == pytest.approx(by_hand)
     value = seen.value.numpy()
     before, after = value[6:16].mean(), value[7:17].mean()  # S = 10: the comparison whose newest step is 16
-    assert shown.change[1] == pytest.approx(abs(after - before) / max(abs(before), 0.01), rel=1e-4)
+    assert shown.change[1] == pytest.approx(
+        abs(after - before) / max(abs(before), 0.01), rel=1e-3
+    )  # a small difference of large means
     assert np.flatnonzero(~shown.kept).tolist() == [5]
     early = show_retracing(agent, seen, kept, Window(0, 0, 12), threshold=0.25)
     assert np.isnan(early.change[:10]).all()

@@ -94,7 +94,8 @@ def mask(value: Tensor, *, rule: str, threshold: float, window: int, lookback: i
 
 def own_threshold(agent: Agent) -> float:
     """The η that the agent's truncation ended with (`auto`), has, or would have had."""
-    return agent.card.truncation.threshold if agent.retracing is None else float(agent.retracing.threshold)
+    settings, retracing = agent.card.truncation, agent.retracing
+    return float(retracing.threshold) if settings.mode == "auto" and retracing is not None else settings.threshold
 
 
 def lookback(agent: Agent) -> int:
