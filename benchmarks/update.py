@@ -182,7 +182,7 @@ def main() -> None:
         if case.name in given.sizes:
             rounds = given.rounds or (20 if case.name == "quick" else 3)
             rows += measure(case, threads=given.threads, rounds=rounds)
-            Console().print(table(rows))
+            Console(width=112).print(table(rows))
     if given.json:
         write_json(given.json, {"machine": machine_facts("torch"), "quoted": {"sheeprl": PUBLISHED}, "updates": rows})
 
