@@ -13,6 +13,7 @@ from ccwm.agent.retracing import Retracing
 from ccwm.agent.world_model import WorldModel
 from ccwm.config import Behaviour as BehaviourSettings
 from ccwm.config import Model, Retrace, Truncation
+from ccwm.nets.initial import glorot
 from ccwm.ops.ranks import own_weight, picked, world_size
 from ccwm.structs import Batch
 
@@ -39,12 +40,12 @@ class Learner(nn.Module):
     ) -> None:
         super().__init__()
         self.actions = actions
-        self.world_model = WorldModel(model, size=size, actions=actions)
+        self.world_model = glorot(WorldModel(model, size=size, actions=actions))
         feature = self.world_model.rssm.feature
-        self.behaviour = Behaviour(behaviour, feature=feature, actions=actions)
+        self.behaviour = glorot(Behaviour(behaviour, feature=feature, actions=actions))
         # Built last, so that Dreamer and CCWM of one seed start from the same weights everywhere else.
         self.retracing = (
-            Retracing(retrace, truncation, feature=feature, actions=actions, discount=behaviour.discount)
+            glorot(Retracing(retrace, truncation, feature=feature, actions=actions, discount=behaviour.discount))
             if retrace.weight > 0
             else None
         )

@@ -6,8 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ccwm.nets.initial import he_normal
-
 KERNELS = {32: (5, 6, 6), 64: (5, 5, 6, 6)}
 """Kernels of the decoder: with stride 2, 1 → 5 → 14 → 32 and 1 → 5 → 13 → 30 → 64 pixels."""
 
@@ -20,7 +18,7 @@ class Encoder(nn.Module):
         layers: list[nn.Module] = []
         channels, pixels = 3, size
         for index in range(len(KERNELS[size])):
-            layers += [he_normal(nn.Conv2d(channels, depth * 2**index, kernel_size=4, stride=2)), nn.ReLU()]
+            layers += [nn.Conv2d(channels, depth * 2**index, kernel_size=4, stride=2), nn.ReLU()]
             channels, pixels = depth * 2**index, (pixels - 4) // 2 + 1
         self.layers = nn.Sequential(*layers)
         self.outputs = channels * pixels * pixels

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ccwm.nets.initial import he_normal
 from ccwm.structs import Gaussian, LatentState
 
 
@@ -23,7 +22,7 @@ class RSSM(nn.Module):
         self.cell = nn.GRUCell(hidden, deter)
         self.prior_hidden = nn.Linear(deter, hidden)
         self.prior_out = nn.Linear(hidden, 2 * stoch)
-        self.embed = he_normal(nn.Linear(embed, hidden))
+        self.embed = nn.Linear(embed, hidden)
         self.posterior_hidden = nn.Linear(deter, hidden, bias=False)  # its bias is that of ``embed``
         self.posterior_out = nn.Linear(hidden, 2 * stoch)
 
