@@ -1,6 +1,5 @@
 """Which state is retraced to which, on a line where a step back is exact: any shift by one is seen."""
 
-import math
 from types import SimpleNamespace
 
 import pytest
@@ -250,8 +249,7 @@ def watched(module, *places):
 
 
 def test_auto_truncates_what_is_unusual():
-    # Δ = 1/8, 1/9, 1/10, 1/11, 1/12, 48/13. On the logarithmic scale the median is halfway between 1/10 and 1/9, 0.105,
-    # and the upper quartile three quarters of the way from 1/9 to 1/8, 0.121. η = 0.121 · (0.121 / 0.105)³ = 0.185.
+    # Δ = 1/8, 1/9, 1/10, 1/11, 1/12, 48/13. The median is halfway between 1/10 and 1/9, so that η = 4 · 0.1056 = 0.42.
     assert watched(watcher(), 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 61.0) == "1111110"
 
 
@@ -259,12 +257,12 @@ def test_auto_truncates_nothing_where_all_changes_are_alike():
     assert watched(watcher(), 1.0, 2.0, 4.0, 8.0, 16.0, 8.0) == "111111"  # Δ = 1, 1, 1, 1, 1/2
 
 
-def test_auto_averages_its_quartiles_over_updates():
+def test_auto_averages_its_median_over_updates():
     module = watcher()
-    watched(module, 1.0, 2.0)  # Δ = 1: both quartiles are log 1 = 0
-    watched(module, 1.0, 5.0)  # Δ = 4: log 4
-    assert_close(module.quartiles, torch.full((2,), math.log(4) / 2))
-    assert_close(module.threshold, torch.tensor(2.0))  # Q₂ = Q₃ = 2
+    watched(module, 1.0, 2.0)  # Δ = 1
+    watched(module, 1.0, 5.0)  # Δ = 4
+    assert_close(module.usual, torch.tensor(2.5))
+    assert_close(module.threshold, torch.tensor(10.0))
 
 
 def test_auto_learns_nothing_from_an_agent_that_is_only_looked_at():
@@ -277,4 +275,4 @@ def test_what_auto_has_watched_is_saved_with_the_agent():
     module, other = watcher(), watcher()
     watched(module, 1.0, 5.0)
     other.load_state_dict(module.state_dict())
-    assert_close(other.threshold, torch.tensor(4.0))
+    assert_close(other.threshold, torch.tensor(16.0))  # 4 · 4

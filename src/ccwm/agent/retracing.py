@@ -18,7 +18,6 @@ from ccwm.ops.truncation import (
     algorithm1_mask,
     annealed_share,
     kept_pairs,
-    log_quartiles,
     outlier_threshold,
     relative_changes,
     scheduled_mask,
@@ -39,15 +38,15 @@ class Retracing(nn.Module):
         self.settings, self.truncation, self.discount = retrace, truncation, discount
         self.reverse = ReverseAction(feature=feature, actions=actions, units=retrace.reverse_units)
         self.watched: Tensor
-        self.quartiles: Tensor
+        self.usual: Tensor
         if truncation.mode == "auto":
-            self.register_buffer("watched", torch.zeros(()))  # updates behind the quartiles
-            self.register_buffer("quartiles", torch.zeros(2))  # log Q₂ and log Q₃ of Δ
+            self.register_buffer("watched", torch.zeros(()))  # updates behind the median
+            self.register_buffer("usual", torch.zeros(()))  # the median of Δ
 
     @property
     def threshold(self) -> float | Tensor:
         """η: what the settings say, or the outlier's fence of all changes that were watched."""
-        return outlier_threshold(self.quartiles) if self.truncation.mode == "auto" else self.truncation.threshold
+        return outlier_threshold(self.usual) if self.truncation.mode == "auto" else self.truncation.threshold
 
     def kept(
         self,
@@ -75,10 +74,10 @@ class Retracing(nn.Module):
 
     @torch.no_grad()
     def watch(self, value: Tensor) -> None:
-        """Let the quartiles follow this batch's changes: a plain average first, then over some ``MEMORY`` updates."""
-        now = log_quartiles(gathered(relative_changes(value, window=self.truncation.window)))
+        """Let the median follow this batch's changes: a plain average first, then over some ``MEMORY`` updates."""
+        changes = gathered(relative_changes(value, window=self.truncation.window))
         self.watched += 1
-        self.quartiles += (now.to(self.quartiles) - self.quartiles) / self.watched.clamp_max(MEMORY)
+        self.usual += (changes.to(self.usual).quantile(0.5) - self.usual) / self.watched.clamp_max(MEMORY)
 
     @torch.no_grad()
     def signal(self, posterior: LatentState, model: WorldModel, actor: Actor, critic: ScalarHead) -> Tensor:
@@ -147,7 +146,7 @@ class Retracing(nn.Module):
             **terms,
             "loss": self.settings.weight * masked_mean(each, mask),
             "truncated_share": 1 - kept.to(each.dtype).mean(),
-            **({"threshold": outlier_threshold(self.quartiles)} if self.truncation.mode == "auto" else {}),
+            **({"threshold": outlier_threshold(self.usual)} if self.truncation.mode == "auto" else {}),
         }
 
     def _bisimulation(

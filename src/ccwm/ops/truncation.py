@@ -8,6 +8,8 @@ from torch import Tensor
 VALUE_FLOOR = 1e-2
 """ε: a windowed value closer to zero than this is compared as if it were this large, so that noise around zero, with
 an absolute change below η · ε, is never called sudden."""
+LEAST_SUDDEN = 1e-2
+"""The least η that `auto` takes: where a value is at rest most of the time, a change of a hundredth is no event yet."""
 
 
 def relative_changes(value: Tensor, *, window: int) -> Tensor:
@@ -18,21 +20,13 @@ def relative_changes(value: Tensor, *, window: int) -> Tensor:
     return (mean[1:] - mean[:-1]).abs() / mean[:-1].abs().clamp_min(VALUE_FLOOR)
 
 
-def log_quartiles(changes: Tensor) -> Tensor:
-    """log Q₂ and log Q₃ of all Δ, none of which counts for less than ε².   [N, B] with N ≥ 1 → [2]."""
-    logs = changes.clamp_min(VALUE_FLOOR**2).log().flatten()
-    return torch.stack([logs.quantile(level) for level in (0.5, 0.75)])
+def outlier_threshold(median: Tensor) -> Tensor:
+    """η = 4 · median(Δ): Tukey's fence, and never below ``LEAST_SUDDEN``.   scalar → scalar.
 
-
-def outlier_threshold(quartiles: Tensor) -> Tensor:
-    """η = Q₃ · (Q₃ / Q₂)³: Tukey's fence for Δ on a logarithmic scale, from the upper half alone.   [2] → scalar.
-
-    Where log Δ is normal, that is 2.7 standard deviations above its mean, as in a box plot. The lower half is left out:
-    a value at rest has changes that are as good as zero, and says nothing of how large the others are.
+    Values rise about as often as they fall, so that the quartiles of the signed changes are ± the median of Δ, and the
+    fence of a box plot, Q₃ + 1.5 · (Q₃ − Q₁), is four medians: 2.7 standard deviations of normal changes.
     """
-    middle, upper = quartiles.unbind()
-    fence: Tensor = upper + 3 * (upper - middle)
-    return fence.exp()
+    return (4 * median).clamp_min(LEAST_SUDDEN)
 
 
 def adaptive_mask(value: Tensor, *, threshold: float | Tensor, window: int, lookback: int) -> Tensor:
