@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -34,6 +33,15 @@ from ccwm.training.run import Learning, train
 from ccwm.training.workplace import exclusive
 
 CURVE = ("env_steps", "updates", "return_mean", "success_rate")
+PREDICTED = (
+    "useful_steps_median",
+    "useful_steps_low",
+    "useful_steps_high",
+    "useful_steps_of_mean",
+    "error_mean",
+    "baseline_error_mean",
+    "ssim_mean",
+)
 
 
 def measure(settings: Settings, *, task: str, variant: str, seed: int, folder: Path) -> dict[str, Any]:
@@ -62,6 +70,7 @@ def measure(settings: Settings, *, task: str, variant: str, seed: int, folder: P
         **returns.summarise(rows, chance, best=best),
         **predict(agent, settings, folder, seed),
         "curve": [{name: row[name] for name in CURVE if name in row} for row in trained.history.curve],
+        "settings": learning.flat(),
     }
 
 
@@ -87,8 +96,7 @@ def predict(agent: Agent, settings: Settings, folder: Path, seed: int) -> dict[s
     context, horizon = settings.rollout.context, settings.rollout.horizon
     found = prediction.predict_open_loop(agent, episodes, context=context, horizon=horizon, seed=seed)
     summary = prediction.summarise(found, context=context)
-    wanted = ("useful_steps_of_mean", "useful_steps_median", "error_mean", "baseline_error_mean", "ssim_mean")
-    return {name: summary[name] for name in wanted}
+    return {name: summary[name] for name in PREDICTED}
 
 
 def main() -> None:
@@ -113,17 +121,11 @@ def main() -> None:
                     with exclusive(folder):
                         result = measure(settings, task=task, variant=variant, seed=seed, folder=folder)
                     shutil.rmtree(folder)
-                result = {"preset": given.preset, "commit": commit(), "machine": machine_facts("torch"), **result}
+                result = {"preset": given.preset, "machine": machine_facts("torch"), **result}
                 print(json.dumps(result), flush=True)
                 if given.json:
                     known = json.loads(given.json.read_text())["agents"] if given.json.exists() else []
                     write_json(given.json, {"agents": [*known, result]})
-
-
-def commit() -> str:
-    """The code that was measured; a trailing ``+`` says that it had changes which are not committed."""
-    described = subprocess.run(["git", "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=True)
-    return described.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 
 def machine_facts(*packages: str) -> dict[str, object]:
-    """Processor, cores, Python, the versions of these packages, the time, and how busy the machine was just before."""
+    """Commit, processor, cores, versions of these packages, the time, and how busy the machine was just before."""
     return {
+        "commit": _commit(),
         "processor": _processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
@@ -20,6 +22,12 @@ def machine_facts(*packages: str) -> dict[str, object]:
         "load_of_the_last_minute": round(os.getloadavg()[0], 1),
         "niceness": os.nice(0),
     }
+
+
+def _commit() -> str:
+    """The code that was measured; a trailing ``+`` says that it had changes which are not committed."""
+    described = subprocess.run(["git", "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=True)
+    return described.stdout.strip()
 
 
 def _processor() -> str:
