@@ -26,6 +26,7 @@ from ccwm.training.workplace import exclusive, work_directory
 from ccwm.tuning.data import first_episodes
 from ccwm.tuning.measures import MEASURES, Finished, Measure
 from ccwm.tuning.space import Point, nested, trial_settings
+from ccwm.tuning.storage import study_folder
 
 Report = Callable[[int, float], None]
 """Takes a step and the value there; raises to end the trial."""
@@ -201,11 +202,6 @@ class Bench:
             run_id=self._id(name),
         ) as run:
             yield run
-
-
-def study_folder(study: str) -> Path:
-    """`.work/tune/<study>`: locks, work directories and kept agents."""
-    return WORK / "tune" / study
 
 
 class _Reporting:
