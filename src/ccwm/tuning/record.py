@@ -7,55 +7,44 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ccwm.config import Settings
 from ccwm.params import settings_hash
-from ccwm.stage import WORK
-from ccwm.tracking import Run, RunInfo, stage_run
+from ccwm.tracking import Run, RunInfo
 from ccwm.tuning.outcome import Candidate, Row
 from ccwm.tuning.space import trial_settings
-from ccwm.tuning.storage import shown_storage, study_folder
+from ccwm.tuning.storage import shown_storage
 from ccwm.tuning.study import identity
+from ccwm.tuning.trial import Bench
 
 
 class Record:
     """The search's run, while this process is the one that writes it."""
 
-    def __init__(self, settings: Settings, run_id: str) -> None:
-        self._settings, self._run_id = settings, run_id
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
         self._run: Run | None = None
 
     def begin(self, stack: ExitStack) -> None:
         """Write the run until ``stack`` ends, unless another process does or this one does already."""
         if self._run is not None:
             return
-        folder = study_folder(self._settings.tune.study)
-        lock = FileLock(folder / "recorder.lock", thread_local=False)
-        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self._bench.folder / "recorder.lock", thread_local=False)
+        self._bench.folder.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
         except Timeout:
             return
         stack.callback(lock.release)
-        tune, tracking = self._settings.tune, self._settings.tracking
+        settings, tune = self._bench.settings, self._bench.settings.tune
         info = RunInfo(
             "tune",
             tune.task,
             tune.variant,
             None,
-            settings_hash(trial_settings(self._settings, {}), "train", task=tune.task, variant=tune.variant),
+            settings_hash(trial_settings(settings, {}), "train", task=tune.task, variant=tune.variant),
             title=f"tune {tune.study}",
-            more_tags={"study": tune.study, "storage": shown_storage(self._settings)},
+            more_tags={"study": tune.study, "storage": shown_storage(settings)},
         )
-        self._run = stack.enter_context(
-            stage_run(
-                info,
-                settings=dict(identity(self._settings)),
-                experiment=tracking.experiment,
-                timeout=tracking.timeout,
-                spool=WORK / "spool",
-                run_id=self._run_id,
-            )
-        )
+        self._run = stack.enter_context(self._bench.run(info, dict(identity(settings)), run_id=self._bench.run_id))
 
     def trial(self, root: int, value: float, rows: list[Row]) -> None:
         """A whole trial's value, and the best so far."""

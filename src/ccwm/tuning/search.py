@@ -85,7 +85,7 @@ class Search:
         self.board = Board(
             self.outcome, keys=list(space.parameters), trials=self._planned(), deadline=self.deadline, check=check
         )
-        self.record = Record(settings, self.bench.run_id)
+        self.record = Record(self.bench)
         self.objective = Objective(
             settings,
             space,
