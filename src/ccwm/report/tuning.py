@@ -37,6 +37,4 @@ def tuning_section(results: Path, folder: Path) -> list[dict[str, Any]]:
 def draw_study(folder: Path) -> None:
     """Write every figure of a search beside its files, as SVG."""
     for what, figure in search_figures(read_search(folder)).items():
-        (folder / f"{what}.svg").write_text(
-            figures.to_svg(figure).replace("<defs>", f"{figures.ADAPTIVE}<defs>", 1), "utf-8"
-        )
+        (folder / f"{what}.svg").write_text(figures.adaptive(figures.to_svg(figure)), "utf-8")
