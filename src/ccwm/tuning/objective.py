@@ -9,7 +9,6 @@ import optuna
 from optuna import Study
 from optuna.trial import Trial
 
-from ccwm.config import Settings
 from ccwm.training.finite import NotFinite
 from ccwm.tuning.board import Board
 from ccwm.tuning.outcome import POINT, SEEDS, Outcome, choose
@@ -25,7 +24,6 @@ class Objective:
 
     def __init__(
         self,
-        settings: Settings,
         space: Space,
         *,
         study: Study,
@@ -36,7 +34,7 @@ class Objective:
         outcome: Callable[[], Outcome],
     ) -> None:
         """``outcome`` reads both studies as they are when it is called."""
-        self.settings, self.space, self.tune = settings, space, settings.tune
+        self.settings, self.tune, self.space = bench.settings, bench.settings.tune, space
         self.study, self.fresh, self.outcome = study, fresh, outcome
         self.bench, self.board, self.record = bench, board, record
 

@@ -87,7 +87,6 @@ class Search:
         )
         self.record = Record(self.bench)
         self.objective = Objective(
-            settings,
             space,
             study=self.study,
             fresh=self.fresh,
