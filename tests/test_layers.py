@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("agent",),
     ("training", "studies"),
     ("machine", "matrix", "tracking", "stage", "report", "tuning"),
-    ("loading", "play", "verify", "plan", "doctor", "commands", "cli"),
+    ("loading", "verify", "plan", "commands", "cli"),
 )
 STRANGERS = {"nets", "envs", "data"}  # one layer, but none of them knows another
 

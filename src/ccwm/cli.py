@@ -14,12 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ccwm.commands.data import data
-from ccwm.doctor import doctor
+from ccwm.commands.doctor import doctor
+from ccwm.commands.play import play
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
 from ccwm.params import STAGES, BadParams, guess, load_settings, resolve
 from ccwm.plan.command import plan
-from ccwm.play import play
 from ccwm.presets import PRESETS, apply_preset, preset_names, summary
 from ccwm.reference import json_schema, reference_page
 from ccwm.refusal import run_main

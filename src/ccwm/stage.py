@@ -138,24 +138,31 @@ def open_stage(item: Item, *, renders: bool = True, work: Path | None = None) ->
 
 def write_record(stage: Stage, settings: Settings) -> None:
     """Put ``run.json`` beside the results: which run made them, from which code, at what cost."""
-    commit, dirty = git_state()
-    uri = tracking_uri()
     path = stage.item.results / "run.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(
         path,
         {
-            "stage": stage.item.stage,
-            "run_id": stage.run.run_id,
-            "tracking_uri": "sqlite:///mlflow.db" if uri.startswith("sqlite:") else uri,
-            "experiment": settings.tracking.experiment,
-            "commit": commit,
-            "dirty": dirty,
+            **origin(stage.item.stage, stage.run.run_id, settings.tracking.experiment),
             "settings_hash": stage.fingerprint,
             "machine": machine(settings.trainer.threads if "trainer" in STAGES[stage.item.stage] else None),
             **stage.cost,
         },
     )
+
+
+def origin(stage: str, run_id: str, experiment: str) -> dict[str, JsonValue]:
+    """The head of every ``run.json``: which run, in which store, from which code."""
+    commit, dirty = git_state()
+    uri = tracking_uri()
+    return {
+        "stage": stage,
+        "run_id": run_id,
+        "tracking_uri": "sqlite:///mlflow.db" if uri.startswith("sqlite:") else uri,
+        "experiment": experiment,
+        "commit": commit,
+        "dirty": dirty,
+    }
 
 
 def _training_run(item: Item) -> str | None:

@@ -11,7 +11,10 @@ import pandas as pd
 import pytest
 
 from ccwm.report import build_report
-from ccwm.report.tuning import read_search, search_figures, search_words, tuning_section
+from ccwm.report.searches import read_search
+from ccwm.report.tuning import tuning_section
+from ccwm.report.tuning_figures import search_figures
+from ccwm.report.tuning_words import search_words
 
 KEYS = ["truncation.threshold", "truncation.window", "truncation.lookback"]
 TRIALS = [

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from ccwm import doctor
+from ccwm.commands import doctor
+from ccwm.commands.doctor import Finding
 from ccwm.config import Trainer
-from ccwm.doctor import Finding
 from ccwm.machine import cores
 from ccwm.params import load_settings
 from ccwm.refusal import Refusal

@@ -12,12 +12,12 @@ import imageio.v3 as iio
 import pytest
 import torch
 
-from ccwm import play as playing
 from ccwm.agent.export import AgentCard, BadAgent, save_agent
 from ccwm.agent.learner import Learner
+from ccwm.commands import play as playing
+from ccwm.commands.play import CannotPlay, parse_change, play
 from ccwm.config import Behaviour, Env, Model, Render, Retrace, Truncation
 from ccwm.envs.change import Change
-from ccwm.play import CannotPlay, parse_change, play
 from ccwm.refusal import Refusal
 
 ROOT = Path(__file__).parents[2]

@@ -1,1 +1,1 @@
-"""The groups of the `ccwm` command that have a file of their own."""
+"""Commands and groups of `ccwm` that are a file each; those with more to them are packages of their own."""

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ccwm.commands.pictures import written_whole
 from ccwm.data.episodes import SCHEMA, DamagedEpisode
 from ccwm.data.manifest import MANIFEST, DamagedManifest
 from ccwm.data.store import QUARANTINE, EpisodeStore
@@ -165,12 +166,8 @@ def _write(path: Path, suffix: str, store: EpisodeStore, draw: Callable[[Path], 
         raise Refusal(f"{path} lies in the store that it shows: choose a place outside {store.directory}")
     if not path.parent.is_dir():
         raise Refusal(f"{path.parent} is no directory: make it first")
-    temporary = path.with_name(f".{path.stem}.tmp{suffix}")  # what writes it looks at the suffix
-    try:
-        draw(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_whole(path) as fresh:
+        draw(fresh)
     console.print(f"wrote {path}", soft_wrap=True, markup=False, highlight=False)
 
 

@@ -37,7 +37,7 @@ def embeddings_section(study: Results, folder: Path, save: Save) -> list[dict[st
     for task in study.tasks:
         maps, rows = {}, []
         for variant in study.variants:
-            cells = [cell for cell in study.cells("rollout-viz", task=task, variant=variant) if _has_files(cell)]
+            cells = [cell for cell in study.cells("rollout-viz", task=task, variant=variant) if cell.has(FILES)]
             if not cells:
                 continue
             maps[variant] = (cells[0].seed, *load_maps(cells[0]))
@@ -72,21 +72,13 @@ def load_maps(cell: Cell) -> tuple[TrajectoryMap, TrajectoryMap, ValueMap]:
         )
         return trajectory, late, ValueMap(*(arrays[f"values.{part}"] for part in ValueMap._fields))
     except (SafetensorError, KeyError) as error:
-        raise ValueError(
-            f"{path} holds no maps ({error}); write it anew with `dvc repro --force {cell.name}`"
-        ) from error
-
-
-def _has_files(cell: Cell) -> bool:
-    return all((cell.folder / file).is_file() for file in FILES)
+        raise ValueError(f"{path} holds no maps ({error}); {cell.cure}") from error
 
 
 def _numbers(cell: Cell) -> pd.DataFrame:
     frame = cell.table("embeddings.csv", ["map", "perplexity", "neighbours", *NUMBERS])
     if frame is None or set(MAPS) - {*frame["map"]}:
-        raise ValueError(
-            f"{cell.folder / 'embeddings.csv'} lacks a map; write it anew with `dvc repro --force {cell.name}`"
-        )
+        raise ValueError(f"{cell.folder / 'embeddings.csv'} lacks a map; {cell.cure}")
     return frame
 
 

@@ -34,6 +34,15 @@ class Cell:
         """Whether the stage has published its metrics here."""
         return (self.folder / "metrics.json").is_file()
 
+    @property
+    def cure(self) -> str:
+        """What helps where a file of the stage cannot be used."""
+        return f"write it anew with `dvc repro --force {self.name}`"
+
+    def has(self, files: list[str]) -> bool:
+        """Whether all these files are there."""
+        return all((self.folder / file).is_file() for file in files)
+
     def metrics(self) -> dict[str, Any]:
         """All of ``metrics.json``; empty where the stage has not run."""
         return self._json("metrics.json")
@@ -54,9 +63,9 @@ class Cell:
         try:
             frame = pd.read_csv(path)
         except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a readable CSV ({error}); {self._cure()}") from error
+            raise ValueError(f"{path} is not a readable CSV ({error}); {self.cure}") from error
         if absent := [column for column in columns if column not in frame.columns]:
-            raise ValueError(f"{path} lacks the column {absent[0]!r}; {self._cure()}")
+            raise ValueError(f"{path} lacks the column {absent[0]!r}; {self.cure}")
         return frame if len(frame) else None
 
     def _json(self, file: str) -> dict[str, Any]:
@@ -66,13 +75,10 @@ class Cell:
         try:
             value = json.loads(path.read_text("utf-8"))
         except ValueError as error:  # bad JSON and bad UTF-8 alike
-            raise ValueError(f"{path} is not valid JSON ({error}); {self._cure()}") from error
+            raise ValueError(f"{path} is not valid JSON ({error}); {self.cure}") from error
         if not isinstance(value, dict):
-            raise ValueError(f"{path} holds no JSON object; {self._cure()}")
+            raise ValueError(f"{path} holds no JSON object; {self.cure}")
         return value
-
-    def _cure(self) -> str:
-        return f"write it anew with `dvc repro --force {self.name}`"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def retracing_section(study: Results, save: Save) -> list[dict[str, Any]]:
     for task in study.tasks:
         pictures, rows = {}, []
         for variant in study.variants:
-            cells = [cell for cell in study.cells("rollout-viz", task=task, variant=variant) if _has_files(cell)]
+            cells = [cell for cell in study.cells("rollout-viz", task=task, variant=variant) if cell.has(FILES)]
             if not cells:
                 continue
             figure = mpl.rc_context(STYLE)(retracing_figure)(load_retracing(cells[0]))
@@ -48,9 +48,7 @@ def load_retracing(cell: Cell) -> Retraced:
         frames = load_file(path)
         pictures = frames["truth"], frames["forward"], frames["retraced"]
     except (SafetensorError, KeyError) as error:
-        raise ValueError(
-            f"{path} holds no frames ({error}); write it anew with `dvc repro --force {cell.name}`"
-        ) from error
+        raise ValueError(f"{path} holds no frames ({error}); {cell.cure}") from error
     if frame is None or len(frame) != len(pictures[0]):
         raise ValueError(
             f"{cell.folder / 'retracing.csv'} is not of the frames beside it; write both anew with "
@@ -68,10 +66,6 @@ def load_retracing(cell: Cell) -> Retraced:
         kept=frame["kept"].to_numpy(bool),
         irreversible=frame["irreversible"].to_numpy(bool),
     )
-
-
-def _has_files(cell: Cell) -> bool:
-    return all((cell.folder / file).is_file() for file in FILES)
 
 
 def _row(variant: str, cells: list[Cell]) -> list[Entry]:

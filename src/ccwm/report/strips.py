@@ -59,9 +59,7 @@ def _frames(cell: Cell) -> tuple[Frames, Frames]:
         tensors = load_file(path)
         return tensors["truth"], tensors["prediction"]
     except (SafetensorError, KeyError) as error:
-        raise ValueError(
-            f"{path} holds no truth and prediction ({error}); write it anew with `dvc repro --force {cell.name}`"
-        ) from error
+        raise ValueError(f"{path} holds no truth and prediction ({error}); {cell.cure}") from error
 
 
 def shown_steps(context: int, length: int) -> list[int]:

@@ -57,7 +57,7 @@ def show(study: Study = None, storage: Storage = None) -> None:
     """Print the trials of a search, finished or not."""
     from ccwm.tuning.board import trials_table
     from ccwm.tuning.outcome import read_outcome
-    from ccwm.tuning.search import study_storage
+    from ccwm.tuning.storage import study_storage
     from ccwm.tuning.study import load_studies
 
     settings = search_settings(study=study, storage=storage)

@@ -15,8 +15,7 @@ from ruamel.yaml import YAML
 from ccwm.config import Settings
 from ccwm.files import published, write_atomically, write_csv, write_json
 from ccwm.report.tuning import draw_study
-from ccwm.tracking import tracking_uri
-from ccwm.tracking.git import git_state
+from ccwm.stage import origin
 from ccwm.tuning.measures import MEASURES
 from ccwm.tuning.outcome import Candidate, Outcome, Row
 from ccwm.tuning.space import Space, nested
@@ -35,20 +34,8 @@ def publish(settings: Settings, space: Space, study: Study, outcome: Outcome, *,
         best = outcome.winner.searched if outcome.winner else outcome.best
         if best is not None:
             write_atomically(folder / "best.yaml", _best_yaml(settings, best, outcome).encode())
-        commit, dirty = git_state()
-        uri = tracking_uri()
-        write_json(
-            folder / "run.json",
-            {
-                "stage": "tune",
-                "run_id": run_id,
-                "tracking_uri": "sqlite:///mlflow.db" if uri.startswith("sqlite:") else uri,
-                "experiment": settings.tracking.experiment,
-                "commit": commit,
-                "dirty": dirty,
-                "seconds": round(time.monotonic() - began, 3),
-            },
-        )
+        record = origin("tune", run_id, settings.tracking.experiment)
+        write_json(folder / "run.json", {**record, "seconds": round(time.monotonic() - began, 3)})
         draw_study(folder)
     return place
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
-from optuna.exceptions import ExperimentalWarning
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from ccwm.config import Settings
 from ccwm.refusal import Refusal
+from ccwm.stage import WORK
 
 RETRIES = 5
 """How often a trial whose process was killed is begun again, before it counts as failed: it may be what kills them."""
@@ -26,6 +30,35 @@ SCHEMA_SECONDS = 30.0
 
 class StorageAway(Refusal, ConnectionError):
     """The storage cannot be reached or read."""
+
+
+def study_folder(study: str) -> Path:
+    """`.work/tune/<study>`: locks, work directories and kept agents."""
+    return WORK / "tune" / study
+
+
+def study_storage(settings: Settings) -> BaseStorage:
+    """The storage that the settings name."""
+    tune = settings.tune
+    return open_storage(tune.storage, _journal_path(tune.study), heartbeat=tune.heartbeat)
+
+
+def shown_storage(settings: Settings) -> str:
+    """The storage that the settings name, as a person may read it."""
+    return shown(settings.tune.storage, _journal_path(settings.tune.study))
+
+
+@contextmanager
+def lost_storage(settings: Settings) -> Iterator[None]:
+    """Within, a storage that goes away is told in a sentence."""
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError) as error:
+        reason = " ".join(str(error.__cause__ or error).split())[:200]
+        raise StorageAway(
+            f"tune.storage: {shown_storage(settings)} went away ({reason}); when it is back, run the same command "
+            f"again: the trial that was running goes on"
+        ) from None
 
 
 class WholeLines:
@@ -72,6 +105,11 @@ def open_storage(address: str | None, journal: Path, *, heartbeat: int) -> BaseS
 def shown(address: str | None, journal: Path) -> str:
     """The storage as a person may read it: no password."""
     return make_url(address).render_as_string(hide_password=True) if address else str(journal)
+
+
+def _journal_path(study: str) -> Path:
+    """The journal of a study that needs no database."""
+    return study_folder(study) / "journal.jsonl"
 
 
 def _open_journal(journal: Path) -> JournalStorage:

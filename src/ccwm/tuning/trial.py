@@ -26,6 +26,7 @@ from ccwm.training.workplace import exclusive, work_directory
 from ccwm.tuning.data import first_episodes
 from ccwm.tuning.measures import MEASURES, Finished, Measure
 from ccwm.tuning.space import Point, nested, trial_settings
+from ccwm.tuning.storage import study_folder
 
 Report = Callable[[int, float], None]
 """Takes a step and the value there; raises to end the trial."""
@@ -105,7 +106,7 @@ class Bench:
             title=f"{tune.study} trial {root}{', fresh seeds' if fresh else ''}",
             more_tags={"study": tune.study, "trial": str(root), "state": "running", "seeds": kind},
         )
-        with self._run(info, nested(point), self.run_id, f"{kind}/{root}") as run:
+        with self.run(info, nested(point), run_id=self._id(f"{kind}/{root}"), parent=self.run_id) as run:
             yield run
 
     def train_seed(
@@ -138,8 +139,11 @@ class Bench:
         pruned: Pruned | None = None
         with (
             exclusive(work),
-            self._run(
-                info, stage_values(settings, "train"), self._id(f"{kind}/{root}"), f"{kind}/{root}/{seed}"
+            self.run(
+                info,
+                stage_values(settings, "train"),
+                run_id=self._id(f"{kind}/{root}/{seed}"),
+                parent=self._id(f"{kind}/{root}"),
             ) as run,
         ):
             reporting = _Reporting(work / "curve.json", index, learning, MEASURES[tune.measure], report)
@@ -185,11 +189,11 @@ class Bench:
             if int(place.name.removeprefix("trial-")) not in roots:
                 shutil.rmtree(place, ignore_errors=True)
 
-    def _id(self, name: str) -> str:
-        return uuid.uuid5(uuid.UUID(self.run_id), name).hex
-
     @contextmanager
-    def _run(self, info: RunInfo, settings: dict[str, JsonValue], parent: str, name: str) -> Iterator[Run]:
+    def run(
+        self, info: RunInfo, settings: dict[str, JsonValue], *, run_id: str, parent: str | None = None
+    ) -> Iterator[Run]:
+        """An MLflow run of this study: the search's, a trial's or a seed's."""
         tracking = self.settings.tracking
         with stage_run(
             info,
@@ -198,14 +202,12 @@ class Bench:
             timeout=tracking.timeout,
             spool=WORK / "spool",
             parent_run_id=parent,
-            run_id=self._id(name),
+            run_id=run_id,
         ) as run:
             yield run
 
-
-def study_folder(study: str) -> Path:
-    """`.work/tune/<study>`: locks, work directories and kept agents."""
-    return WORK / "tune" / study
+    def _id(self, name: str) -> str:
+        return uuid.uuid5(uuid.UUID(self.run_id), name).hex
 
 
 class _Reporting:

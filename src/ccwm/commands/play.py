@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ccwm.commands.pictures import written_whole
 from ccwm.envs.change import PHYSICAL, Change
 from ccwm.envs.gl import probe
 from ccwm.envs.layouts import LAYOUTS
@@ -142,9 +143,5 @@ def write_film(path: Path, played: Sequence[Played]) -> None:
 
     from ccwm.studies.images import enlarge, write_mp4
 
-    fresh = path.with_name(f".{path.stem}.tmp.mp4")  # the suffix chooses the format
-    try:
+    with written_whole(path) as fresh:
         write_mp4(fresh, enlarge(np.concatenate([each.episode.image for each in played])))
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
