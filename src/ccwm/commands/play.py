@@ -104,19 +104,11 @@ def _positive(text: str, value: str) -> tuple[float, ...]:
 
 def play_episodes(agent: Agent, task: str, change: Change, seeds: Sequence[int], advance: Any) -> list[Played]:
     """Greedy episodes with these seeds; refuses a world with another number of actions or without what is changed."""
-    from ccwm.envs.factory import make_env
-    from ccwm.studies.returns import greedy_episode
+    from ccwm.studies.returns import agent_world, greedy_episode
 
     card = agent.card
     try:
-        world = make_env(
-            task,
-            size=card.env.size,
-            action_repeat=card.env.action_repeat,
-            time_limit=card.env.time_limit,
-            quality=card.render.quality,
-            change=change,
-        )
+        world = agent_world(agent, change, task=task)
     except ValueError as error:
         if isinstance(error, Refusal):
             raise

@@ -11,6 +11,7 @@ from ccwm.report.curves import track
 from ccwm.report.results import Cell, Results
 from ccwm.report.statistics import estimate
 from ccwm.report.summaries import evaluations
+from ccwm.training.history import mean_height
 
 CURVE = ["env_steps", "return_mean"]
 END = 0.1
@@ -40,9 +41,7 @@ def curve_area(cell: Cell, *, until: float = math.inf) -> float | None:
     """Mean height of the curve up to ``until`` environment steps: area by trapezia, divided by width."""
     if (points := _points(cell, until)) is None:
         return None
-    steps, returns = points
-    span = steps[-1] - steps[0]
-    return float(np.trapezoid(returns, steps) / span) if span else float(returns[-1])
+    return mean_height(*points)
 
 
 def curve_end(cell: Cell, *, until: float = math.inf) -> float | None:

@@ -38,11 +38,11 @@ class Return(NamedTuple):
         }
 
 
-def agent_world(agent: Agent, change: Change = UNCHANGED) -> World:
-    """The world that the agent was trained in, or a changed one."""
+def agent_world(agent: Agent, change: Change = UNCHANGED, *, task: str | None = None) -> World:
+    """The world that the agent was trained in, a changed one, or that of another task, as the agent sees worlds."""
     card = agent.card
     return make_env(
-        card.task,
+        task or card.task,
         size=card.env.size,
         action_repeat=card.env.action_repeat,
         time_limit=card.env.time_limit,

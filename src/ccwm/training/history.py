@@ -53,3 +53,9 @@ class History:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint's rows."""
         self.curve, self.losses, self.episodes = (list(state[name]) for name in ("curve", "losses", "episodes"))
+
+
+def mean_height(at: np.ndarray, values: np.ndarray) -> float:
+    """∫ values d(at) / (width of at), by trapezia; of a single point, its value.   [N], [N] → scalar."""
+    width = at[-1] - at[0]
+    return float(np.trapezoid(values, at) / width) if width else float(values[-1])

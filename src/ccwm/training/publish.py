@@ -9,7 +9,7 @@ import numpy as np
 
 from ccwm.agent.export import AgentCard, save_agent
 from ccwm.files import published, write_csv, write_json
-from ccwm.training.history import History
+from ccwm.training.history import History, mean_height
 from ccwm.training.module import Counters
 from ccwm.training.run import Learning, Trained
 
@@ -52,12 +52,11 @@ def summarise(history: History, counters: Counters) -> dict[str, float]:
     """The run's metrics; the area under the learning curve is divided by its length, so that it is a mean return."""
     steps = np.array([row["env_steps"] for row in history.curve])
     returns = np.array([row["return_mean"] for row in history.curve])
-    span = steps[-1] - steps[0]
     return {
         "env_steps": counters.env_steps,
         "updates": counters.updates,
         "episodes": counters.episodes,
         "return_final": float(returns[-1]),
         "return_best": float(returns.max()),
-        "return_auc": float(np.trapezoid(returns, steps) / span) if span else float(returns[-1]),
+        "return_auc": mean_height(steps, returns),
     }
