@@ -37,10 +37,8 @@ def test_a_recurrent_layer_has_orthogonal_gates():
     assert not cell.bias_hh.any()
 
 
-def test_model_and_retracing_are_redrawn_and_the_behaviour_is_not():
+def test_every_layer_of_a_learner_is_redrawn():
     learner = tiny_learner(model={"continues": True})
-    redrawn = [*learner.world_model.named_parameters(), *learner.retracing.named_parameters()]
-    biases = [value for name, value in redrawn if "bias" in name]
-    assert len(biases) > 15
+    biases = [value for name, value in learner.named_parameters() if "bias" in name]
+    assert len(biases) > 20
     assert not any(bias.any() for bias in biases)
-    assert all(value.any() for value in learner.behaviour.parameters())

@@ -6,7 +6,7 @@ from tiny_learner import backward, losses_of, random_batch, reached, tiny_learne
 from torch.testing import assert_close
 
 RETRACE_LOSSES = ["bisimulation", "l2", "reconstruction"]
-ADAPTIVE = {"mode": "adaptive", "window": 2, "threshold": 0.15}
+ADAPTIVE = {"mode": "adaptive", "window": 2, "threshold": 0.5}
 
 
 def test_a_reset_within_a_window_is_a_fresh_start():
