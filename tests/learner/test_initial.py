@@ -42,3 +42,10 @@ def test_every_layer_of_a_learner_is_redrawn():
     biases = [value for name, value in learner.named_parameters() if "bias" in name]
     assert len(biases) > 20
     assert not any(bias.any() for bias in biases)
+
+
+def test_a_small_output_scale_begins_without_an_opinion():
+    plain, small = (tiny_learner(behaviour={"output_scale": scale}).behaviour for scale in (1.0, 0.01))
+    assert_close(small.critic.layers[-1].weight, 0.01 * plain.critic.layers[-1].weight)
+    assert_close(small.actor.layers[-1].weight, 0.01 * plain.actor.layers[-1].weight)
+    assert_close(small.actor.layers[0].weight, plain.actor.layers[0].weight)

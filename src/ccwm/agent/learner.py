@@ -42,7 +42,7 @@ class Learner(nn.Module):
         self.actions = actions
         self.world_model = glorot(WorldModel(model, size=size, actions=actions))
         feature = self.world_model.rssm.feature
-        self.behaviour = glorot(Behaviour(behaviour, feature=feature, actions=actions))
+        self.behaviour = Behaviour(behaviour, feature=feature, actions=actions)
         # Built last, so that Dreamer and CCWM of one seed start from the same weights everywhere else.
         self.retracing = (
             glorot(Retracing(retrace, truncation, feature=feature, actions=actions, discount=behaviour.discount))
