@@ -199,7 +199,7 @@ class Behaviour(Section):
     mean_scale: float = Field(5.0, gt=0, le=20)
     """Bound of the actor's mean before the tanh; a smaller one keeps actions from saturating."""
     output_scale: float = Field(1.0, gt=0, le=1)
-    """Scale of the first weights in the last layers of actor and critic; with a small one they begin without opinions."""
+    """Scale of the first weights in the last layers of actor and critic; a small one begins without opinions."""
     exploration: float = Field(0.3, ge=0, le=2)
     """Standard deviation of the noise added to actions while training, before they are clipped."""
 
