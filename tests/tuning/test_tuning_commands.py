@@ -63,7 +63,7 @@ def test_apply_changes_one_line_and_keeps_every_comment(project: Path, ccwm: Ccw
     settings = load_settings(project / "params.yaml")
     truncation = resolve(settings, "ccwm-truncated").truncation
     assert (truncation.threshold, truncation.window, truncation.lookback) == (0.2125, 7, 3)
-    assert resolve(settings, "ccwm").truncation.window == 10  # another variant is left alone
+    assert resolve(settings, "ccwm").truncation.window == 5  # another variant is left alone
     assert "add ccwm-truncated to study.variants" in " ".join(out.split())
     assert ccwm("tune", "apply", "--yes")[1].strip() == "params.yaml has these values already"
 
