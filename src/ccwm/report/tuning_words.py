@@ -90,7 +90,7 @@ def _against_default(search: Search) -> str:
     if not len(default):
         return "The default settings came to no end and cannot be compared."
     if int(default["trial"].iloc[0]) == search.winner:
-        return "The winner are the default settings: no other candidate was better on fresh seeds."
+        return "The default settings win: no other candidate was better on fresh seeds."
     difference = paired_difference(_fresh(won), _fresh(default))
     if difference is None:
         return "The default settings have no value on fresh seeds."
