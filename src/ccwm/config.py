@@ -117,6 +117,8 @@ class Model(Section):
     """Hidden layers of the reward head."""
     reward_units: int = Field(512, ge=1, le=8192)
     """Units of each hidden layer of the reward and continue heads."""
+    reward_output_scale: float = Field(1.0, gt=0, le=1)
+    """Scale of the first weights in the reward head's last layer; a small one promises no reward before any is seen."""
     free_nats: float = Field(3.0, ge=0)
     """The averaged KL costs nothing below this many nats."""
     kl_scale: float = Field(1.0, ge=0)

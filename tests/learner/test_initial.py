@@ -49,3 +49,10 @@ def test_a_small_output_scale_begins_without_an_opinion():
     assert_close(small.critic.layers[-1].weight, 0.01 * plain.critic.layers[-1].weight)
     assert_close(small.actor.layers[-1].weight, 0.01 * plain.actor.layers[-1].weight)
     assert_close(small.actor.layers[0].weight, plain.actor.layers[0].weight)
+
+
+def test_a_small_reward_output_scale_promises_no_reward():
+    plain, small = (tiny_learner(model={"reward_output_scale": scale}).world_model for scale in (1.0, 0.01))
+    assert_close(small.reward.layers[-1].weight, 0.01 * plain.reward.layers[-1].weight)
+    assert_close(small.reward.layers[0].weight, plain.reward.layers[0].weight)
+    assert_close(small.decoder.state_dict(), plain.decoder.state_dict())

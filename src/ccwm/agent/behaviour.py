@@ -11,7 +11,6 @@ from ccwm.agent.world_model import WorldModel
 from ccwm.config import Behaviour as BehaviourSettings
 from ccwm.losses.behaviour import critic_loss, dynamics_actor_loss, reinforce_actor_loss
 from ccwm.nets.actor import Actor
-from ccwm.nets.initial import glorot
 from ccwm.nets.mlp import ScalarHead
 from ccwm.ops.gaussian import tanh_log_prob
 from ccwm.ops.returns import discount_weights, generalised_advantage, lambda_return
@@ -42,11 +41,6 @@ class Behaviour(nn.Module):
             mean_scale=settings.mean_scale,
         )
         self.critic = ScalarHead(feature=feature, units=settings.units, layers=settings.critic_layers)
-        glorot(self)
-        for head in (self.actor, self.critic):
-            output = head.layers[-1]
-            assert isinstance(output, nn.Linear)
-            output.weight.data *= settings.output_scale
 
     def dream(self, start: LatentState, model: WorldModel, *, dynamics: Tensor, action: Tensor) -> Dream:
         """Imagine from [N, ·] with the noise of the dynamics [H, N, stoch] and of the actions [H, N, A]."""

@@ -13,7 +13,7 @@ from ccwm.agent.retracing import Retracing
 from ccwm.agent.world_model import WorldModel
 from ccwm.config import Behaviour as BehaviourSettings
 from ccwm.config import Model, Retrace, Truncation
-from ccwm.nets.initial import glorot
+from ccwm.nets.initial import glorot, soften
 from ccwm.ops.ranks import own_weight, picked, world_size
 from ccwm.structs import Batch
 
@@ -42,7 +42,10 @@ class Learner(nn.Module):
         self.actions = actions
         self.world_model = glorot(WorldModel(model, size=size, actions=actions))
         feature = self.world_model.rssm.feature
-        self.behaviour = Behaviour(behaviour, feature=feature, actions=actions)
+        self.behaviour = glorot(Behaviour(behaviour, feature=feature, actions=actions))
+        soften(self.world_model.reward, model.reward_output_scale)
+        soften(self.behaviour.actor, behaviour.output_scale)
+        soften(self.behaviour.critic, behaviour.output_scale)
         # Built last, so that Dreamer and CCWM of one seed start from the same weights everywhere else.
         self.retracing = (
             glorot(Retracing(retrace, truncation, feature=feature, actions=actions, discount=behaviour.discount))

@@ -6,6 +6,9 @@ from typing import TypeVar
 
 from torch import nn
 
+from ccwm.nets.actor import Actor
+from ccwm.nets.mlp import ScalarHead
+
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -27,3 +30,10 @@ def glorot(module: Module) -> Module:
             nn.init.zeros_(layer.bias_ih)
             nn.init.zeros_(layer.bias_hh)
     return module
+
+
+def soften(head: Actor | ScalarHead, scale: float) -> None:
+    """Scale the last layer's first weights: a head that begins near 0 promises nothing that it has not seen."""
+    output = head.layers[-1]
+    assert isinstance(output, nn.Linear)
+    output.weight.data *= scale
