@@ -111,14 +111,14 @@ class Model(Section):
     """Units of the dense layers inside the RSSM."""
     activation: Literal["relu", "elu"] = "relu"
     """Activation of the RSSM's dense layers: the paper's ReLU, or Dreamer's ELU, faster to learn in small networks."""
+    first_weights: Literal["glorot", "torch"] = "glorot"
+    """How every layer of the agent begins: as in TensorFlow, or with torch's smaller weights, which dream less."""
     min_std: float = Field(0.1, gt=0, le=10)
     """Added to softplus, so that no latent Gaussian collapses."""
     reward_layers: int = Field(2, ge=1, le=8)
     """Hidden layers of the reward head."""
     reward_units: int = Field(512, ge=1, le=8192)
     """Units of each hidden layer of the reward and continue heads."""
-    reward_output_scale: float = Field(1.0, gt=0, le=1)
-    """Scale of the first weights in the reward head's last layer; a small one promises no reward before any is seen."""
     free_nats: float = Field(3.0, ge=0)
     """The averaged KL costs nothing below this many nats."""
     kl_scale: float = Field(1.0, ge=0)
@@ -200,8 +200,6 @@ class Behaviour(Section):
     """Least spread of the actor before the tanh."""
     mean_scale: float = Field(5.0, gt=0, le=20)
     """Bound of the actor's mean before the tanh; a smaller one keeps actions from saturating."""
-    output_scale: float = Field(1.0, gt=0, le=1)
-    """Scale of the first weights in the last layers of actor and critic; a small one begins without opinions."""
     exploration: float = Field(0.3, ge=0, le=2)
     """Standard deviation of the noise added to actions while training, before they are clipped."""
 

@@ -44,15 +44,10 @@ def test_every_layer_of_a_learner_is_redrawn():
     assert not any(bias.any() for bias in biases)
 
 
-def test_a_small_output_scale_begins_without_an_opinion():
-    plain, small = (tiny_learner(behaviour={"output_scale": scale}).behaviour for scale in (1.0, 0.01))
-    assert_close(small.critic.layers[-1].weight, 0.01 * plain.critic.layers[-1].weight)
-    assert_close(small.actor.layers[-1].weight, 0.01 * plain.actor.layers[-1].weight)
-    assert_close(small.actor.layers[0].weight, plain.actor.layers[0].weight)
-
-
-def test_a_small_reward_output_scale_promises_no_reward():
-    plain, small = (tiny_learner(model={"reward_output_scale": scale}).world_model for scale in (1.0, 0.01))
-    assert_close(small.reward.layers[-1].weight, 0.01 * plain.reward.layers[-1].weight)
-    assert_close(small.reward.layers[0].weight, plain.reward.layers[0].weight)
-    assert_close(small.decoder.state_dict(), plain.decoder.state_dict())
+def test_a_learner_may_keep_torchs_own_first_weights():
+    learner = tiny_learner(model={"first_weights": "torch"})
+    critic = learner.behaviour.critic.layers[0]
+    bound = 1 / math.sqrt(critic.in_features)  # torch's, for weights and biases alike
+    assert 0.9 * bound < critic.weight.abs().max() <= bound
+    assert critic.bias.any()
+    assert learner.world_model.rssm.cell.bias_hh.any()

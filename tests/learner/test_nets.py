@@ -160,8 +160,7 @@ def test_the_other_defaults_are_the_papers():
     assert (behaviour.horizon, behaviour.discount, behaviour.trace, behaviour.exploration) == (15, 0.99, 0.95, 0.3)
     assert (behaviour.gradient, behaviour.starts) == ("dynamics", None)
     assert (behaviour.init_std, behaviour.min_std, behaviour.mean_scale) == (5.0, 1e-4, 5.0)  # Dreamer's own
-    assert behaviour.output_scale == 1.0
-    assert model.reward_output_scale == 1.0
+    assert model.first_weights == "glorot"  # as TensorFlow begins
     assert (train.batch, train.length, train.updates, train.update_every) == (64, 50, 100, 1000)
     assert (train.evaluate_every, Env().action_repeat, Env().size) == (10_000, 2, 64)
     assert (rates.model, rates.critic, rates.actor, rates.clip) == (6e-4, 8e-5, 8e-5, 100.0)

@@ -13,7 +13,7 @@ from ccwm.agent.retracing import Retracing
 from ccwm.agent.world_model import WorldModel
 from ccwm.config import Behaviour as BehaviourSettings
 from ccwm.config import Model, Retrace, Truncation
-from ccwm.nets.initial import glorot, soften
+from ccwm.nets.initial import begin
 from ccwm.ops.ranks import own_weight, picked, world_size
 from ccwm.structs import Batch
 
@@ -40,18 +40,14 @@ class Learner(nn.Module):
     ) -> None:
         super().__init__()
         self.actions = actions
-        self.world_model = glorot(WorldModel(model, size=size, actions=actions))
+        self.world_model = begin(WorldModel(model, size=size, actions=actions), model.first_weights)
         feature = self.world_model.rssm.feature
-        self.behaviour = glorot(Behaviour(behaviour, feature=feature, actions=actions))
-        soften(self.world_model.reward, model.reward_output_scale)
-        soften(self.behaviour.actor, behaviour.output_scale)
-        soften(self.behaviour.critic, behaviour.output_scale)
+        self.behaviour = begin(Behaviour(behaviour, feature=feature, actions=actions), model.first_weights)
         # Built last, so that Dreamer and CCWM of one seed start from the same weights everywhere else.
-        self.retracing = (
-            glorot(Retracing(retrace, truncation, feature=feature, actions=actions, discount=behaviour.discount))
-            if retrace.weight > 0
-            else None
-        )
+        self.retracing = None
+        if retrace.weight > 0:
+            retracing = Retracing(retrace, truncation, feature=feature, actions=actions, discount=behaviour.discount)
+            self.retracing = begin(retracing, model.first_weights)
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
         """The parameters of each optimiser."""

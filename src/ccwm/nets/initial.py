@@ -1,22 +1,25 @@
-"""How weights begin: as in TensorFlow, which the paper's networks are written in."""
+"""How weights begin: as in TensorFlow, which the paper's networks are written in, or as torch draws them."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from torch import nn
 
-from ccwm.nets.actor import Actor
-from ccwm.nets.mlp import ScalarHead
-
 Module = TypeVar("Module", bound=nn.Module)
+
+
+def begin(module: Module, weights: Literal["glorot", "torch"]) -> Module:
+    """The module with its first weights, as ``model.first_weights`` names them."""
+    return glorot(module) if weights == "glorot" else module
 
 
 def glorot(module: Module) -> Module:
     """Redraw every layer below ``module``: Glorot's uniform weights, orthogonal recurrent ones, no biases.
 
     torch's default weights have a third of that variance and less; over the layers between an image, the posterior and
-    the decoder a small object all but vanishes, and the latent stays empty for hundreds of updates.
+    the decoder a small object all but vanishes, and the latent stays empty for hundreds of updates. A larger RSSM
+    reacts more to actions that it has not seen, too: where rewards are rare at first, dreams promise too much.
     """
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
@@ -30,10 +33,3 @@ def glorot(module: Module) -> Module:
             nn.init.zeros_(layer.bias_ih)
             nn.init.zeros_(layer.bias_hh)
     return module
-
-
-def soften(head: Actor | ScalarHead, scale: float) -> None:
-    """Scale the last layer's first weights: a head that begins near 0 promises nothing that it has not seen."""
-    output = head.layers[-1]
-    assert isinstance(output, nn.Linear)
-    output.weight.data *= scale
