@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
+from ccwm.agent.learner import Losses
 from ccwm.agent.noise import Noise
 from ccwm.config import Settings
 from ccwm.files import write_json
@@ -57,7 +58,7 @@ def settings_of(case: Case, variant: str) -> Settings:
     return settings.model_copy(update={"train": train})
 
 
-def prepare(settings: Settings) -> Callable[[], None]:
+def prepare(settings: Settings) -> Callable[[], object]:
     """An update of a fresh agent on random pixels, to be called again and again."""
     learning = Learning(*(getattr(settings, section) for section in Learning._fields))
     module = build_module(learning, seed=0, actions=ACTIONS)
@@ -66,15 +67,16 @@ def prepare(settings: Settings) -> Callable[[], None]:
     return lambda: update(module, batch, noise)
 
 
-def update(module: CCWM, batch: Batch, noise: Noise) -> None:
+def update(module: CCWM, batch: Batch, noise: Noise) -> Losses:
     """Losses, their gradients and the steps of all optimisers, as in a training step."""
-    losses = module.learner(batch, noise, 0)
+    losses: Losses = module.learner(batch, noise, 0)
     for part, loss in losses.parts.items():
         module.parts_optimisers[part].zero_grad()
         loss.backward(inputs=module.groups[part], retain_graph=True)
         torch.nn.utils.clip_grad_norm_(module.groups[part], module.clip)
     for optimiser in module.parts_optimisers.values():
         optimiser.step()
+    return losses
 
 
 def random_batch(length: int, batch: int, size: int) -> Batch:
