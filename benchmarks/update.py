@@ -72,7 +72,7 @@ def update(module: CCWM, batch: Batch, noise: Noise) -> Losses:
     losses: Losses = module.learner(batch, noise, 0)
     for part, loss in losses.parts.items():
         module.parts_optimisers[part].zero_grad()
-        loss.backward(inputs=module.groups[part], retain_graph=True)
+        torch.autograd.backward(loss, inputs=module.groups[part], retain_graph=True)
         torch.nn.utils.clip_grad_norm_(module.groups[part], module.clip)
     for optimiser in module.parts_optimisers.values():
         optimiser.step()
