@@ -36,6 +36,8 @@ def test_its_preset_runs_what_it_needs(claim: Claim) -> None:
 def test_the_quoted_returns_are_those_of_the_paper() -> None:
     assert PAPER.quoted_on("cheetah_run") == {"D4PG": 523.8, "A3C": 213.9}
     assert PAPER.quoted_on("hopper_hop") == {"D4PG": 242.0, "A3C": 0.5}
+    assert PAPER.quoted_on("cheetah_run", 1000.0) == {"D4PG": 523.8, "A3C": 213.9}
+    assert PAPER.quoted_on("cheetah_run", 200.0) == {}  # shorter episodes are another scale
     assert PAPER.quoted_on("quadruped_run") == {}
     assert [len(of.returns) for of in PAPER.quoted] == [7, 7]
 

@@ -27,10 +27,12 @@ def trained(root: Path, returns: list[float], *, seed: int = 0, task: str = "wal
     return cell
 
 
-def evaluated(root: Path, seed: int, mean: float, *, task: str = "walker_walk", score: float | None = None) -> None:
+def evaluated(
+    root: Path, seed: int, mean: float, *, task: str = "walker_walk", score: float | None = None, best: float = 110.0
+) -> None:
     folder = root / "evaluate" / task / "ccwm" / str(seed)
     folder.mkdir(parents=True)
-    metrics = {"return_mean": mean, "random_mean": 10.0, "best_possible": 110.0, "score": score, "episodes": 3}
+    metrics = {"return_mean": mean, "random_mean": 10.0, "best_possible": best, "score": score, "episodes": 3}
     (folder / "metrics.json").write_text(json.dumps(metrics))
     episodes = [{"seed": i, "policy": "agent", "return": mean + i - 1} for i in range(3)]
     pd.DataFrame(episodes).to_csv(folder / "returns.csv", index=False)
@@ -87,9 +89,10 @@ def test_scores_of_all_tasks_together(tmp_path: Path) -> None:
 
 
 def test_quoted_returns_are_marked_and_their_absence_is_said(tmp_path: Path) -> None:
-    evaluated(tmp_path, 0, 50.0)
+    evaluated(tmp_path, 0, 50.0, best=1000.0)
     evaluated(tmp_path, 0, 50.0, task="quadruped_run")
-    study = Results(tmp_path, ["walker_walk", "quadruped_run"], ["ccwm"], [0])
+    evaluated(tmp_path, 0, 50.0, task="walker_run", best=200.0)
+    study = Results(tmp_path, ["walker_walk", "quadruped_run", "walker_run"], ["ccwm"], [0])
     table = evaluation_table("walker_walk", evaluations(study, "walker_walk"), quoted=PAPER.quoted)
     assert [[entry.text for entry in row[:2]] for row in table.rows[-2:]] == [
         ["D4PG, quoted", "968.3"],
@@ -99,6 +102,9 @@ def test_quoted_returns_are_marked_and_their_absence_is_said(tmp_path: Path) -> 
     none = evaluation_table("quadruped_run", evaluations(study, "quadruped_run"), quoted=PAPER.quoted)
     assert "Nothing is quoted for this task from D4PG and A3C." in none.caption
     assert len(none.rows) == 2  # ccwm and the random policy
+    shorter = evaluation_table("walker_run", evaluations(study, "walker_run"), quoted=PAPER.quoted)
+    assert "What D4PG and A3C published is of episodes with a best possible return of 1,000" in shorter.caption
+    assert len(shorter.rows) == 2
 
 
 def test_share_of_episodes_still_better() -> None:

@@ -90,7 +90,8 @@ def paper(**claim: Any) -> Paper:
         "env_steps": 1000,
         "preset": "paper",
     } | claim
-    quoted = {"method": "D4PG", "inputs": "pixels", "env_steps": 10, "source": "a table", "returns": {TASK: 50.0}}
+    source = {"inputs": "pixels", "env_steps": 10, "source": "a table", "best_possible": 1000.0}
+    quoted = {"method": "D4PG", **source, "returns": {TASK: 50.0}}
     return Paper.model_validate_json(
         json.dumps(
             {
@@ -243,6 +244,11 @@ def test_a_number_of_another_stage_and_a_quoted_one(tmp_path: Path) -> None:
     assert entry.ours[0].found.mean == -9.0  # 41 − 50
     assert entry.verdict is DISAGREES
     assert entry.cells[0].name == "transfer@walker_walk-ccwm-0"
+    shorter = tmp_path / "evaluate" / TASK / "ccwm" / "0"
+    shorter.mkdir(parents=True)
+    (shorter / "metrics.json").write_text(json.dumps({"return_mean": 40.0, "best_possible": 200.0, "episodes": 1}))
+    quoted = paper(than=None, quoted="D4PG", measure=measure, rule=tallied)
+    assert ledger(results(tmp_path), quoted)[0].verdict is NOT_RUN  # returns of shorter episodes
     absent = paper(measure={"stage": "transfer", "key": "rows/R/mean"}, than=None, rule={"kind": "below", "value": 1.0})
     assert ledger(results(tmp_path), absent)[0].verdict is NOT_RUN
 

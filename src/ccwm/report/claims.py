@@ -128,7 +128,13 @@ class Quoted(Section):
     inputs: Text
     env_steps: int = Field(ge=1)
     source: Text
+    best_possible: float = Field(gt=0)
+    """The best possible return of the episodes behind them; returns of other episodes are not put beside them."""
     returns: dict[Name, float]
+
+    def speaks_of(self, task: str, best_possible: float | None) -> bool:
+        """Whether there is a return for the task, of episodes like those with this best possible return."""
+        return task in self.returns and best_possible in (None, self.best_possible)
 
 
 class PaperRow(Section):
@@ -167,9 +173,9 @@ class Paper(Section):
             raise ValueError(f"claims: the id {twice[0]!r} stands twice")
         return self
 
-    def quoted_on(self, task: str) -> dict[str, float]:
-        """The published return of every method that has one for the task."""
-        return {of.method: of.returns[task] for of in self.quoted if task in of.returns}
+    def quoted_on(self, task: str, best_possible: float | None = None) -> dict[str, float]:
+        """The published return of every method that has one for the task, of episodes like ours."""
+        return {of.method: of.returns[task] for of in self.quoted if of.speaks_of(task, best_possible)}
 
 
 def load_claims(path: Path) -> Paper:

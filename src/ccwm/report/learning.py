@@ -10,7 +10,7 @@ import numpy as np
 from ccwm.report.curves import track
 from ccwm.report.results import Cell, Results
 from ccwm.report.statistics import estimate
-from ccwm.report.summaries import evaluations
+from ccwm.report.summaries import best_possible
 from ccwm.training.history import mean_height
 
 CURVE = ["env_steps", "return_mean"]
@@ -96,8 +96,7 @@ def learnings(results: Results, task: str, *, target_score: float) -> list[Learn
 
 def _target(results: Results, task: str, score: float) -> float | None:
     """The return of a score: 0 is the random policy's, 1 the best possible; None where either is unknown."""
-    rows = evaluations(results, task)
-    best = next((row.best_possible for row in rows if row.best_possible is not None), None)
+    best = best_possible(results, task)
     random = results.random_level(task)
     return None if best is None or random is None else random + score * (best - random)
 

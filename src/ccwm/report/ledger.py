@@ -11,6 +11,7 @@ from ccwm.report.claims import Claim, Measure, Paper, Rule, Scale
 from ccwm.report.learning import curve_area, curve_end
 from ccwm.report.results import Cell, Results, finite
 from ccwm.report.statistics import Estimate, estimate, paired_difference
+from ccwm.report.summaries import best_possible
 
 
 class Verdict(StrEnum):
@@ -97,7 +98,10 @@ def compare(results: Results, paper: Paper, claim: Claim, task: str) -> Compared
         found = paired_difference(ours, theirs, confidence=claim.confidence)
         seeds = {*ours} & {*theirs}
     else:
-        fixed = claim.rule.value if claim.quoted is None else paper.quoted_on(task)[claim.quoted]
+        published = paper.quoted_on(task, best_possible(results, task))
+        if claim.quoted is not None and claim.quoted not in published:
+            return None  # ours are of other episodes
+        fixed = claim.rule.value if claim.quoted is None else published[claim.quoted]
         level = 0.0 if claim.quoted is None else float(fixed or 0)
         found = estimate([ours[seed] - level for seed in sorted(ours)], confidence=claim.confidence)
         theirs, seeds = dict.fromkeys(ours, float(fixed or 0)), {*ours}

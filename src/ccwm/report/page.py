@@ -142,7 +142,8 @@ def _learning(
         rows = learnings(study, task, target_score=target_score)
         everything += rows
         if curves := _learning_curves(study, task):
-            quoted = paper.quoted_on(task) if paper is not None else {}
+            best = summaries.best_possible(study, task)
+            quoted = paper.quoted_on(task, best) if paper is not None else {}
             figure = figures.learning_figure(task, curves, colours, random=study.random_level(task), quoted=quoted)
             runs = {variant: tables.sources(study.cells("train", task=task, variant=variant)) for variant in curves}
             table = tables.learning_table(task, rows)

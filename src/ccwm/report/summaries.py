@@ -111,6 +111,11 @@ def _evaluation(task: str, variant: str, cells: list[Cell]) -> Evaluation:
     )
 
 
+def best_possible(results: Results, task: str) -> float | None:
+    """The best possible return of an episode of this study; None where it is unknown."""
+    return next((row.best_possible for row in evaluations(results, task) if row.best_possible is not None), None)
+
+
 def _middle_of_returns(cells: list[Cell]) -> Middle:
     """Interquartile mean over seeds' returns, or over the episodes of a single seed."""
     returns = [value for cell in cells if (value := cell.number("return_mean")) is not None]

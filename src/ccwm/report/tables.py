@@ -84,26 +84,31 @@ def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quot
                 *[dash, dash, entry(None if first.score is None else 0.0), dash, dash, dash],
             ]
         )
-    published = [of for of in quoted if task in of.returns]
+    published = [of for of in quoted if of.speaks_of(task, first.best_possible)]
     for of in published:
         body.append([Entry(f"{of.method}, quoted", of.method), entry(of.returns[task]), *[dash] * 7])
     best = "" if first.best_possible is None else f", {words.number(first.best_possible)}"
+    others = _quoted_words(task, quoted, published)
     return Table(
         f"{task}: return of the greedy agent. Spread and 95% interval are over {over}, those of "
         "the random policy over its episodes; IQM is the interquartile mean, with a bootstrap interval; "
-        f"score is 0 for the random policy and 1 for the best possible return{best}.{_quoted_words(quoted, published)}",
+        f"score is 0 for the random policy and 1 for the best possible return{best}.{others}",
         ["Variant", "Return (mean ± sd)", "95% interval", "IQM", "95% of IQM", "Score", "Success", "Episodes", "Runs"],
         body,
     ).without_empty_columns()
 
 
-def _quoted_words(known: Sequence[Quoted], published: Sequence[Quoted]) -> str:
-    if not known:
-        return ""
-    if not published:
-        return f" Nothing is quoted for this task from {words.listing([of.method for of in known])}."
-    each = [f"{of.method} from {of.inputs} at {words.scientific(of.env_steps)} steps" for of in published]
-    return f" Quoted, not measured here: {words.listing(each)} ({published[0].source})."
+def _quoted_words(task: str, known: Sequence[Quoted], published: Sequence[Quoted]) -> str:
+    if published:
+        each = [f"{of.method} from {of.inputs} at {words.scientific(of.env_steps)} steps" for of in published]
+        return f" Quoted, not measured here: {words.listing(each)} ({published[0].source})."
+    if others := [of for of in known if task in of.returns]:
+        best = words.number(others[0].best_possible)
+        methods = words.listing([of.method for of in others])
+        return (
+            f" What {methods} published is of episodes with a best possible return of {best}, and is not quoted here."
+        )
+    return f" Nothing is quoted for this task from {words.listing([of.method for of in known])}." if known else ""
 
 
 def prediction_table(task: str, rows: list[Prediction]) -> Table:
