@@ -143,7 +143,8 @@ def test_kill_9_of_collect_leaves_no_worker_and_nothing_half_written(collected: 
     run = [sys.executable, "pipeline/collect.py", *COLLECT]
     killed = subprocess.Popen(run, cwd=project.root)
     begun = project.root / "data" / TASK / ".0.tmp" / "train"
-    while not list(begun.glob("000003.safetensors")):
+    manifest = begun / "manifest.jsonl"  # an episode is there when its line is, which comes after its file
+    while not manifest.exists() or manifest.read_bytes().count(b"\n") < 4:
         assert killed.poll() is None
         time.sleep(0.01)
     pids = workers_of(killed.pid)
