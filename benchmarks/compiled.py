@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from machine import machine_facts
 from rich.progress import track
-from update import ACTIONS, CASES, Case, random_batch, seconds_of, settings_of, update
+from update import CASES, Case, prepare, seconds_of, settings_of
 
 from ccwm.files import write_json
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
-from ccwm.training.run import Learning, build_module
 
 
 def compile_steps(module: CCWM) -> None:
@@ -30,22 +28,10 @@ def compile_steps(module: CCWM) -> None:
         setattr(owner, name, torch.compile(getattr(owner, name), dynamic=False))
 
 
-def prepare(case: Case, *, compiled: bool) -> Callable[[], object]:
-    """An update of CCWM on random pixels."""
-    settings = settings_of(case, "ccwm")
-    module = build_module(
-        Learning(*(getattr(settings, section) for section in Learning._fields)), seed=0, actions=ACTIONS
-    )
-    if compiled:
-        compile_steps(module)
-    batch = random_batch(settings.train.length, settings.train.batch, settings.env.size)
-    noise = module.learner.noise(0, 0, batch)
-    return lambda: update(module, batch, noise)
-
-
 def measure(case: Case, *, rounds: int) -> dict[str, Any]:
     """Seconds of both, and the median of their ratios."""
-    plain, compiled = prepare(case, compiled=False), prepare(case, compiled=True)
+    settings = settings_of(case, "ccwm")
+    plain, compiled = prepare(settings), prepare(settings, compile_steps)
     seconds_of(plain)
     first = seconds_of(compiled)
     pairs = [(seconds_of(plain), seconds_of(compiled)) for _ in track(range(rounds), description=case.name)]

@@ -58,10 +58,11 @@ def settings_of(case: Case, variant: str) -> Settings:
     return settings.model_copy(update={"train": train})
 
 
-def prepare(settings: Settings) -> Callable[[], object]:
-    """An update of a fresh agent on random pixels, to be called again and again."""
+def prepare(settings: Settings, change: Callable[[CCWM], None] = lambda _: None) -> Callable[[], object]:
+    """An update of a fresh agent on random pixels, to be called again and again; ``change`` is done to it first."""
     learning = Learning(*(getattr(settings, section) for section in Learning._fields))
     module = build_module(learning, seed=0, actions=ACTIONS)
+    change(module)
     batch = random_batch(settings.train.length, settings.train.batch, settings.env.size)
     noise: Noise = module.learner.noise(0, 0, batch)
     return lambda: update(module, batch, noise)
