@@ -140,6 +140,12 @@ def test_autocast_gives_nearly_the_same_finite_losses(loss, dtype):
         torch.testing.assert_close(value.float(), plain[name], rtol=0.05, atol=0.02, msg=lambda text, n=name: n + text)
 
 
+def test_what_is_logged_is_summed_in_float32():
+    """In bfloat16 a sum of equal numbers stops growing at 256 of them, and is a percent off long before."""
+    module = fit(fresh(), batches(2), MixedPrecision("bf16-mixed", "cpu"))
+    assert {value.dtype for value in module.sums.values()} == {torch.float32}
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_squares_ratios_and_returns_of_half_precision_are_computed_in_float32(dtype):
     """300² = 90,000 is more than float16 holds (65,504); 3 · 50,000 is, too."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ccwm.agent.learner import Learner
 from ccwm.config import Optimiser
+from ccwm.ops.gaussian import full
 from ccwm.ops.ranks import averaged, world_size
 from ccwm.structs import Batch
 from ccwm.training.finite import Watch
@@ -110,7 +111,8 @@ class CCWM(L.LightningModule):
 
     def _remember(self, terms: dict[str, Tensor]) -> None:
         for name, value in terms.items():
-            self.sums[name] = self.sums[name] + value.detach() if name in self.sums else value.detach()
+            term = full(value.detach())
+            self.sums[name] = self.sums[name] + term if name in self.sums else term
         self.summed += 1
 
     def averages(self) -> dict[str, float]:
