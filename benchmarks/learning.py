@@ -34,10 +34,12 @@ from ccwm.training.workplace import exclusive
 
 CURVE = ("env_steps", "updates", "return_mean", "success_rate")
 PREDICTED = (
+    "useful_steps_of_mean",
+    "useful_steps_of_mean_low",
+    "useful_steps_of_mean_high",
     "useful_steps_median",
     "useful_steps_low",
     "useful_steps_high",
-    "useful_steps_of_mean",
     "error_mean",
     "baseline_error_mean",
     "ssim_mean",

@@ -89,7 +89,7 @@ def test_page_shows_the_files_numbers(tree: Path, page: str) -> None:
     assert ["random policy", f"{number(got['random_mean'])} ± {number(got['random_sd'])}"] in [row[:2] for row in rows]
     moved = metrics(tree, "transfer", "dreamer")["rows"]["R+M"]
     assert f"{number(moved['mean'])} ± {number(moved['sd'])}" in next(row for row in rows if row[0] == "R+M")
-    assert ["ccwm", "9.5", "5.25 to 11.75", "12", "8 to 12"] in [row[:5] for row in rows]
+    assert ["ccwm", "11", "6.25 to 12", "9.5", "12", "8 to 12"] in [row[:6] for row in rows]
     assert ["D4PG, quoted", "968.3"] in [row[:2] for row in rows]
     run = json.loads((tree / "evaluate" / TASK / "ccwm" / "0" / "run.json").read_text())
     assert [f"evaluate@{TASK}-ccwm-0", run["run_id"]] in [row[:2] for row in rows]
@@ -123,7 +123,7 @@ def test_the_ledger_opens_the_report_and_is_in_its_text_too(built: Path, page: s
     assert {*run["id"]} >= {"efficient", "longer-walker"}
     assert {*run["verdict"]} == {"undecided at this scale"}
     assert "1 of at least 3 seeds and 20,000 of at least 500,000 environment steps" in page
-    assert "ccwm − dreamer +3.00 (no interval; 9.50 and 6.50)" in page
+    assert "ccwm − dreamer +3.00 (no interval; 11.00 and 8.00)" in page
     text = (built / "report.md").read_text("utf-8")
     assert text.index("## The paper's claims") < text.index("## Learning curves")
     assert text.count("| not run |") == len(table[table["verdict"] == "not run"])

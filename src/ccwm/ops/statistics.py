@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,12 @@ def bootstrap_mean(values: np.ndarray, *, seed: int) -> Interval:
 def bootstrap_median(values: np.ndarray, *, seed: int) -> Interval:
     """Percentile bootstrap of the median.   [N] → interval."""
     return _percentiles(np.median(_resamples(values, seed), 1))
+
+
+def bootstrap(values: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], *, seed: int) -> Interval:
+    """Percentile bootstrap of any statistic of the mean over the first axis.   [N, …], [D, …] → [D]: interval."""
+    weights = np.random.default_rng(seed).multinomial(len(values), np.full(len(values), 1 / len(values)), DRAWS)
+    return _percentiles(statistic(np.tensordot(weights / len(values), values, 1)))
 
 
 def _resamples(values: np.ndarray, seed: int) -> np.ndarray:

@@ -45,6 +45,7 @@ class Prediction:
     useful_steps: float | None
     useful_low: float | None
     useful_high: float | None
+    useful_median: float | None
     informed_steps: float | None
     informed_low: float | None
     informed_high: float | None
@@ -200,12 +201,13 @@ def predictions(results: Results, task: str) -> list[Prediction]:
                     episodes=int(sum(cell.number("episodes") or 0 for cell in cells)),
                     context=int(values["context"] or 0),
                     horizon=int(values["horizon"] or 0),
-                    useful_steps=values["useful_steps_median"],
-                    useful_low=values["useful_steps_low"],
-                    useful_high=values["useful_steps_high"],
-                    informed_steps=values["informed_steps_median"],
-                    informed_low=values["informed_steps_low"],
-                    informed_high=values["informed_steps_high"],
+                    useful_steps=values["useful_steps_of_mean"],
+                    useful_low=values["useful_steps_of_mean_low"],
+                    useful_high=values["useful_steps_of_mean_high"],
+                    useful_median=values["useful_steps_median"],
+                    informed_steps=values["informed_steps_of_mean"],
+                    informed_low=values["informed_steps_of_mean_low"],
+                    informed_high=values["informed_steps_of_mean_high"],
                     error=values["error_mean"],
                     baseline_error=values["baseline_error_mean"],
                     ssim=values["ssim_mean"],
@@ -218,12 +220,13 @@ def predictions(results: Results, task: str) -> list[Prediction]:
 _PREDICTION_KEYS = (
     "context",
     "horizon",
+    "useful_steps_of_mean",
+    "useful_steps_of_mean_low",
+    "useful_steps_of_mean_high",
     "useful_steps_median",
-    "useful_steps_low",
-    "useful_steps_high",
-    "informed_steps_median",
-    "informed_steps_low",
-    "informed_steps_high",
+    "informed_steps_of_mean",
+    "informed_steps_of_mean_low",
+    "informed_steps_of_mean_high",
     "error_mean",
     "baseline_error_mean",
     "ssim_mean",

@@ -115,14 +115,15 @@ def prediction_table(task: str, rows: list[Prediction]) -> Table:
     """Open-loop prediction on one task."""
     return Table(
         f"{task}: {rows[0].context} frames seen, then {rows[0].horizon} steps predicted from actions alone on held-out "
-        "episodes. Useful steps: how long the prediction stays better than the last seen frame, repeated; "
-        "informed steps: better than the mean of all frames to predict, the best constant guess (medians over "
-        "episodes; several seeds are averaged). Error: MSE per pixel; SSIM: structural similarity, 1 for the same; "
-        "in brackets those of the frozen last frame.",
+        "episodes. Useful steps: how long the mean error over episodes stays below that of the last seen frame, "
+        "repeated, and how long it does in the median episode; informed steps: below that of the mean of all frames to "
+        "predict, the best constant guess (several seeds are averaged). Error: MSE per pixel; SSIM: structural "
+        "similarity, 1 for the same; in brackets those of the frozen last frame.",
         [
             "Variant",
             "Useful steps",
             "95% interval",
+            "Median episode",
             "Informed steps",
             "95% interval",
             "Error",
@@ -135,6 +136,7 @@ def prediction_table(task: str, rows: list[Prediction]) -> Table:
                 Entry(row.variant, row.variant),
                 entry(row.useful_steps, words.steps),
                 Entry(words.interval(row.useful_low, row.useful_high, words.steps), sort_key(row.useful_low)),
+                entry(row.useful_median, words.steps),
                 entry(row.informed_steps, words.steps),
                 Entry(words.interval(row.informed_low, row.informed_high, words.steps), sort_key(row.informed_low)),
                 Entry(words.beside(row.error, row.baseline_error), sort_key(row.error)),

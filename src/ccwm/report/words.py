@@ -144,9 +144,14 @@ def difference_words(variant: str, reference: str, difference: Estimate, pairs: 
 
 def _prediction_words(rows: list[Prediction]) -> list[str]:
     useful = [f"{steps(row.useful_steps)} ({row.variant})" for row in rows if row.useful_steps is not None]
+    median = [f"{steps(row.useful_median)} ({row.variant})" for row in rows if row.useful_median is not None]
     if not useful:
         return []
-    return [f"Open-loop prediction stays better than a frozen frame for {listing(useful)} of {rows[0].horizon} steps."]
+    said = (
+        f"The mean error of open-loop prediction stays below a frozen frame's for {listing(useful)} of "
+        f"{rows[0].horizon} steps"
+    )
+    return [f"{said}; in the median episode for {listing(median)}." if median else f"{said}."]
 
 
 def caveats(results: Results) -> list[str]:

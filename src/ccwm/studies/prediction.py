@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ccwm.agent.export import Agent
-from ccwm.ops.statistics import bootstrap_median
+from ccwm.ops.statistics import bootstrap, bootstrap_median
 from ccwm.seeds import named_seed
 from ccwm.structs import Episode, LatentState, stack
 from ccwm.studies.similarity import ssim
@@ -130,16 +130,15 @@ def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 
 def summarise(prediction: Prediction, *, context: int) -> dict[str, float]:
-    """The study's metrics; intervals are 95 % bootstrap intervals of the median over episodes."""
-    of_last, constant = (prediction.error, prediction.baseline), mean_frame_error(prediction)
+    """The study's metrics; intervals are 95 % bootstrap intervals over episodes."""
+    constant = mean_frame_error(prediction)
     similarity, last_similarity = similarities(prediction)
     return {
         "episodes": len(prediction.error),
         "context": context,
         "horizon": prediction.error.shape[1],
-        **_horizon("useful_steps", useful_steps(*of_last)),
-        "useful_steps_of_mean": int(useful_steps(*(of.mean(0, keepdims=True) for of in of_last))[0]),
-        **_horizon("informed_steps", useful_steps(prediction.error, constant)),
+        **_horizon("useful_steps", prediction.error, prediction.baseline),
+        **_horizon("informed_steps", prediction.error, constant),
         "error_mean": float(prediction.error.mean()),
         "baseline_error_mean": float(prediction.baseline.mean()),
         "mean_frame_error_mean": float(constant.mean()),
@@ -148,12 +147,20 @@ def summarise(prediction: Prediction, *, context: int) -> dict[str, float]:
     }
 
 
-def _horizon(name: str, steps: np.ndarray) -> dict[str, float]:
-    """Median, mean and interval of a horizon over episodes.   int [N] → metrics."""
-    interval = bootstrap_median(steps.astype(np.float64), seed=0)
+def _horizon(name: str, error: np.ndarray, baseline: np.ndarray) -> dict[str, float]:
+    """How long the mean error stays below the baseline's, and how long the median episode's does.   [N, T] each."""
+    gap, steps = error - baseline, useful_steps(error, baseline)
+
+    def below(means: np.ndarray) -> np.ndarray:
+        return useful_steps(means, np.zeros_like(means))
+
+    of_mean = bootstrap(gap, below, seed=0)
+    of_median = bootstrap_median(steps.astype(np.float64), seed=0)
     return {
+        f"{name}_of_mean": int(below(gap.mean(0, keepdims=True))[0]),
+        f"{name}_of_mean_low": of_mean.low,
+        f"{name}_of_mean_high": of_mean.high,
         f"{name}_median": float(np.median(steps)),
-        f"{name}_mean": float(steps.mean()),
-        f"{name}_low": interval.low,
-        f"{name}_high": interval.high,
+        f"{name}_low": of_median.low,
+        f"{name}_high": of_median.high,
     }

@@ -66,6 +66,7 @@ RULES: tuple[tuple[str, Tolerance, Tolerance], ...] = (
     ("evaluate/metrics.json:/random_*", WORLD, WORLD),
     ("rollout-viz/*:/baseline_error*", WORLD, WORLD),
     ("rollout-viz/metrics.json:/useful_steps_*", STEP, FREE),
+    ("rollout-viz/metrics.json:/informed_steps_*", STEP, FREE),
     ("*/metrics.json:*_sd", EARLY, FREE),
     ("*/metrics.json:*.sd", EARLY, FREE),
     ("*/metrics.json:*", EARLY, LATE),
