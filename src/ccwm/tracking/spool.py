@@ -24,6 +24,8 @@ from typing import Annotated
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from ccwm.files import write_atomically
+
 Record = dict[str, JsonValue]
 RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 """An id of a run, ours or MLflow's; it becomes a directory's name and part of a search."""
@@ -78,7 +80,7 @@ class Spool:
         local_id = run_id or uuid.uuid4().hex
         described = Identity.model_validate({"id": local_id, **identity})
         (root / local_id).mkdir(parents=True, exist_ok=True)
-        write_atomically(root / local_id / "spool.json", described.model_dump_json())
+        write_atomically(root / local_id / "spool.json", described.model_dump_json().encode())
         return cls(root / local_id)
 
     @property
@@ -124,7 +126,7 @@ class Spool:
     def identify(self, **changes: JsonValue) -> None:
         """Replace fields of ``spool.json`` atomically."""
         changed = self.identity.model_copy(update=changes)
-        write_atomically(self.directory / "spool.json", changed.model_dump_json())
+        write_atomically(self.directory / "spool.json", changed.model_dump_json().encode())
         self.identity = changed
 
     def keep_file(self, path: Path) -> str:
@@ -172,16 +174,6 @@ def find_spool(root: Path, run_id: str) -> Path | None:
         if run_id in (identity.id, identity.mlflow_run_id, *identity.former):
             return path.parent
     return None
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a small file so that a reader sees the old text or the new one, never a part."""
-    staging = path.with_suffix(".tmp")
-    with staging.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    staging.replace(path)
 
 
 def _whole_lines(journal: Path) -> int:
