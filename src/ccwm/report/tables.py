@@ -116,15 +116,15 @@ def prediction_table(task: str, rows: list[Prediction]) -> Table:
     return Table(
         f"{task}: {rows[0].context} frames seen, then {rows[0].horizon} steps predicted from actions alone on held-out "
         "episodes. Useful steps: how long the mean error over episodes stays below that of the last seen frame, "
-        "repeated, and how long it does in the median episode; informed steps: below that of the mean of all frames to "
-        "predict, the best constant guess (several seeds are averaged). Error: MSE per pixel; SSIM: structural "
-        "similarity, 1 for the same; in brackets those of the frozen last frame.",
+        "repeated; median: how long it does in the median episode; informed: how long it stays below that of the mean "
+        "of all frames to predict, the best constant guess (several seeds are averaged). Error: MSE per pixel; SSIM: "
+        "structural similarity, 1 for the same; in brackets those of the frozen last frame.",
         [
             "Variant",
             "Useful steps",
             "95% interval",
-            "Median episode",
-            "Informed steps",
+            "Median",
+            "Informed",
             "95% interval",
             "Error",
             "SSIM",

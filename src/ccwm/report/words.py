@@ -148,7 +148,7 @@ def _prediction_words(rows: list[Prediction]) -> list[str]:
     if not useful:
         return []
     said = (
-        f"The mean error of open-loop prediction stays below a frozen frame's for {listing(useful)} of "
+        f"The mean error of open-loop prediction stays below a frozen frame’s for {listing(useful)} of "
         f"{rows[0].horizon} steps"
     )
     return [f"{said}; in the median episode for {listing(median)}." if median else f"{said}."]
