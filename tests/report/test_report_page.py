@@ -123,7 +123,7 @@ def test_the_ledger_opens_the_report_and_is_in_its_text_too(built: Path, page: s
     assert {*run["id"]} >= {"efficient", "longer-walker"}
     assert {*run["verdict"]} == {"undecided at this scale"}
     assert "1 of at least 3 seeds and 20,000 of at least 500,000 environment steps" in page
-    assert "ccwm − dreamer +3.00 (no interval; 11.00 and 8.00)" in page
+    assert "ccwm − dreamer +3.00 (no interval; 9.50 and 6.50)" in page
     text = (built / "report.md").read_text("utf-8")
     assert text.index("## The paper's claims") < text.index("## Learning curves")
     assert text.count("| not run |") == len(table[table["verdict"] == "not run"])
