@@ -23,7 +23,7 @@ from ccwm.training.module import CCWM
 
 def compile_steps(module: CCWM) -> None:
     """Compile what an update calls once for each time step."""
-    rssm, actor = module.learner.world_model.rssm, module.learner.behaviour.actor
+    rssm, actor = module.learner.world_model.rssm, module.learner.actor_critic.actor
     for owner, name in ((rssm, "predict"), (rssm, "correct"), (actor, "forward")):
         setattr(owner, name, torch.compile(getattr(owner, name), dynamic=False))
 

@@ -18,16 +18,17 @@ from machine import machine_facts
 from rich.progress import track
 from update import update
 
-from ccwm.config import Settings
-from ccwm.data.sampling import WindowSampler
-from ccwm.data.store import EpisodeStore
 from ccwm.files import write_json
-from ccwm.params import resolve
-from ccwm.presets import load_preset
-from ccwm.training.collecting import collect_random
+from ccwm.replay.sampling import WindowSampler
+from ccwm.replay.store import EpisodeStore
+from ccwm.settings.presets import load_preset
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
+from ccwm.training.collect import collect_random
+from ccwm.settings.agent import AgentConfig
+from ccwm.training.loop import build_module
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
-from ccwm.training.run import Learning, build_module
 
 WEIGHTS = ("glorot", "torch", "glorot, torch in the RSSM")
 EVERY = 100
@@ -36,7 +37,7 @@ TERMS = ("model/reward", "model/nats", "critic/reward", "critic/value")
 
 def fresh_agent(settings: Settings, weights: str, *, actions: int) -> CCWM:
     """An agent with one of WEIGHTS."""
-    model = settings.model.model_copy(update={"first_weights": weights.partition(",")[0]})
+    model = settings.model.model_copy(update={"init": weights.partition(",")[0]})
     sections = (getattr(settings, section) for section in Learning._fields)
     learning = Learning(*sections)._replace(model=model)
     module = build_module(learning, seed=0, actions=actions)

@@ -19,18 +19,19 @@ from typing import Any
 
 from machine import machine_facts
 
-from ccwm.agent.export import Agent
-from ccwm.config import Settings
-from ccwm.data.store import EpisodeStore
+from ccwm.agents.export import Agent
+from ccwm.cells import settings_hash
 from ccwm.files import write_json
-from ccwm.params import resolve, settings_hash
-from ccwm.presets import load_preset
+from ccwm.replay.store import EpisodeStore
+from ccwm.settings.presets import load_preset
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
 from ccwm.studies import prediction, returns
 from ccwm.studies.agents import ready_agent
-from ccwm.training.collecting import collect_random
+from ccwm.training.collect import collect_random
+from ccwm.training.loop import Learning, train
 from ccwm.training.publish import publish_agent
-from ccwm.training.run import Learning, train
-from ccwm.training.workplace import exclusive
+from ccwm.training.work_directory import exclusive
 
 CURVE = ("env_steps", "updates", "return_mean", "success_rate")
 PREDICTED = (

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from machine import machine_facts
 
-from ccwm.data.sampling import WindowSampler
-from ccwm.data.store import EpisodeStore
+from ccwm.errors import UserError, run_main
 from ccwm.files import write_json
 from ccwm.progress import counter
-from ccwm.refusal import Refusal, run_main
+from ccwm.replay.sampling import WindowSampler
+from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch, Episode
 
 SMALL = 10_000
@@ -133,9 +133,10 @@ def update(directory: Path, updates: int) -> dict[str, float]:
     import torch
     from torch.utils.data import DataLoader
 
-    from ccwm.params import resolve
-    from ccwm.presets import load_preset
-    from ccwm.training.run import Learning, build_module
+    from ccwm.settings.presets import load_preset
+    from ccwm.settings.variants import resolve
+    from ccwm.settings.agent import AgentConfig
+from ccwm.training.loop import build_module
 
     settings = resolve(load_preset("paper"), "ccwm")
     learning = Learning(*(getattr(settings, section) for section in Learning._fields))
@@ -197,7 +198,7 @@ def main() -> None:
     needed = 1.02 * (SMALL + given.steps) * SIZE * SIZE * 3
     free = shutil.disk_usage(given.directory or tempfile.gettempdir()).free
     if free < needed:
-        raise Refusal(
+        raise UserError(
             f"{needed / 1e9:.1f} GB of disk are needed, {free / 1e9:.1f} are free: lower --steps or move --directory"
         )
     facts = machine_facts("torch", "numpy", "lightning")

@@ -31,18 +31,22 @@ from typing import Any, NamedTuple
 from mlflow import MlflowClient
 from ruamel.yaml import YAML
 
-from ccwm.data.manifest import MANIFEST, Manifest
 from ccwm.files import write_json
 from ccwm.machine import machine
-from ccwm.params import load_settings, read_yaml, resolve
-from ccwm.training.collecting import collect_random
+from ccwm.replay.manifest import MANIFEST, Manifest
+from ccwm.settings.loading import load_settings
+from ccwm.settings.parsing import read_yaml
+from ccwm.settings.variants import resolve
+from ccwm.training.collect import collect_random
+from ccwm.training.loop import Learning, train
 from ccwm.training.publish import publish_agent, publish_history, summarise
-from ccwm.training.run import Learning, train
 
 ROOT = Path(__file__).parents[1]
 TASK, VARIANT = "maze_two_rooms", "ccwm"
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["ccwm.stage", "ccwm.training.publish", "ccwm.training.collecting", "mlflow.pyfunc"])
+SERVER.set_forkserver_preload(
+    ["ccwm.tracking.stage", "ccwm.training.publish", "ccwm.training.collect", "mlflow.pyfunc"]
+)
 MOST_REPORTS = 40
 LONGER = {"env_steps": 1200, "updates": 10, "log_every": 1, "evaluate_every": 600}
 """The smoke settings with more cycles, so that a run is long enough to be killed often, and every update is logged."""

@@ -17,19 +17,19 @@ from typing import Any
 
 from machine import machine_facts
 
-from ccwm.agent.export import Agent
-from ccwm.config import Settings
-from ccwm.data.store import EpisodeStore
+from ccwm.agents.export import Agent
 from ccwm.files import write_json
-from ccwm.params import resolve
-from ccwm.presets import load_preset
 from ccwm.progress import counter
+from ccwm.replay.store import EpisodeStore
+from ccwm.settings.presets import load_preset
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.trajectories import exploring_episodes, see
 from ccwm.studies.truncation import Quality, truncation_quality
-from ccwm.training.collecting import collect_random
+from ccwm.training.collect import collect_random
+from ccwm.training.loop import Learning, train
 from ccwm.training.publish import publish_agent
-from ccwm.training.run import Learning, train
 
 SHOWN = ("truncated_share", "precision", "recall", "f1", "event_precision", "event_recall", "event_f1")
 

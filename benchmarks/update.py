@@ -22,16 +22,17 @@ from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
-from ccwm.agent.learner import Losses
-from ccwm.agent.noise import Noise
-from ccwm.config import Settings
+from ccwm.agents.learner import Losses
+from ccwm.agents.noise import Noise
 from ccwm.files import write_json
-from ccwm.params import resolve
-from ccwm.presets import load_preset
+from ccwm.settings.presets import load_preset
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
 from ccwm.structs import Batch
+from ccwm.settings.agent import AgentConfig
+from ccwm.training.loop import build_module
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
-from ccwm.training.run import Learning, build_module
 
 ACTIONS = 6
 VARIANTS = ("dreamer", "ccwm")

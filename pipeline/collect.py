@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+from ccwm.errors import run_main
 from ccwm.files import published, write_csv, write_json
 from ccwm.progress import counter
-from ccwm.refusal import run_main
-from ccwm.stage import open_stage, parse_item
-from ccwm.training.collecting import collect_random, summarise
+from ccwm.tracking.stage import open_stage, parse_cell
+from ccwm.training.collect import collect_random, summarise
 
 
 def main() -> None:
     """Play random episodes and store them."""
-    item = parse_item("collect", variants=False)
-    with open_stage(item) as stage:
+    cell = parse_cell("collect", variants=False)
+    with open_stage(cell) as stage:
         settings = stage.settings
         parts = {"train": settings.collect.episodes, "heldout": settings.collect.heldout}
-        with published(item.data) as folder, counter("random episodes", sum(parts.values())) as advance:
+        with published(cell.data) as folder, counter("random episodes", sum(parts.values())) as advance:
             rows = collect_random(
-                item.task,
+                cell.task,
                 folder,
                 parts=parts,
                 env=settings.env,
                 render=settings.render,
-                seed=item.seed,
+                seed=cell.seed,
                 advance=advance,
                 workers=settings.collect.workers,
             )
         metrics = summarise(rows)
-        with published(item.results) as folder:
+        with published(cell.results) as folder:
             write_json(folder / "metrics.json", metrics)
             write_csv(folder / "returns.csv", (row.row() for row in rows))
         stage.run.log_metrics(metrics, env_steps=int(metrics["env_steps"]))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ccwm.refusal import run_main
+from ccwm.cells import Cell
+from ccwm.errors import run_main
 from ccwm.report.claims import load_claims
 from ccwm.report.page import build_report
-from ccwm.stage import Item, open_stage
+from ccwm.tracking.stage import open_stage
 
 
 def main() -> None:
     """Read results, write the page."""
     paper = load_claims(Path("claims.yaml"))
-    with open_stage(Item("report"), renders=False) as stage:
+    with open_stage(Cell("report"), renders=False) as stage:
         study, report = stage.settings.study, stage.settings.report
         page = build_report(
             Path("results"),

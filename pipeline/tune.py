@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccwm.refusal import run_main
-from ccwm.tuning.commands import parse_search
+from ccwm.cli.tune import parse_search
+from ccwm.errors import run_main
 from ccwm.tuning.search import search
 
 

@@ -14,8 +14,11 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from ccwm.cells import STAGES
 from ccwm.cli import app, data, main, params, tracking
-from ccwm.params import STAGES, load_settings, read_yaml, resolve
+from ccwm.settings.loading import load_settings
+from ccwm.settings.parsing import read_yaml
+from ccwm.settings.variants import resolve
 
 ROOT = Path(__file__).parents[1]
 COMMAND = Path(sys.executable).with_name("ccwm")

@@ -101,7 +101,7 @@ def test_the_sources_keep_to_their_layers() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "fault"),
     [
-        ("nets/rssm.py", "from ccwm.agent import WorldModel", "imports upward from agent"),
+        ("nets/rssm.py", "from ccwm.agents import WorldModel", "imports upward from agent"),
         ("ops/returns.py", "def f():\n    import ccwm.losses.model", "imports upward from losses"),
         ("training/loop.py", "from ccwm import tracking", "imports upward from tracking"),
         ("training/loop.py", "from .. import studies", "imports upward from studies"),
@@ -130,7 +130,7 @@ def test_an_offence_is_found(tmp_path: Path, file: str, source: str, fault: str)
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("params.py", "from ccwm.config import Settings"),
+        ("params.py", "from ccwm.settings.schema import Settings")
         ("losses/model.py", "from ccwm.ops.gaussian import kl\nfrom . import retrace"),
         ("studies/returns.py", "from ..training import load"),
         ("agent/policy.py", "import torch\nmodel.eval()\ntorch.cuda.is_available()"),

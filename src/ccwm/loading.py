@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from ccwm.agent import export
-from ccwm.agent.export import Agent
+from ccwm.agents import export
+from ccwm.agents.export import Agent
 
 REGISTERED = "models:/"
 

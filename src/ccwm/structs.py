@@ -1,7 +1,7 @@
 """The named structures that every layer passes around, with their shapes.
 
-Axes: B batch, T time, H imagined horizon, A action, F feature. ``action[t]`` is the action that led to ``image[t]``;
-``reward[t]`` came with ``image[t]``; ``action[0]`` is zero and ``is_first[0]`` is true at an episode's start;
+Axes: B batch, T time, H imagined horizon, A action, F feature. ``action[t]`` is the action that led to ``observation[t]``;
+``reward[t]`` came with ``observation[t]``; ``action[0]`` is zero and ``is_first[0]`` is true at an episode's start;
 ``continues[t]`` is 0 only where the episode terminated (a time limit is no termination).
 """
 
@@ -18,8 +18,8 @@ from torch import Tensor
 class Episode(NamedTuple):
     """One whole episode of L steps, reset included, as it is stored."""
 
-    image: np.ndarray  # [L, size, size, 3] uint8
-    action: np.ndarray  # [L, A] float32; action[t] led to image[t]
+    observation: np.ndarray  # [L, *observation]: uint8 [size, size, 3] pixels
+    action: np.ndarray  # [L, A] float32; action[t] led to observation[t]
     reward: np.ndarray  # [L] float32
     is_first: np.ndarray  # [L] bool; true only at 0
     continues: np.ndarray  # [L] float32; 0 only where the episode terminated
@@ -29,8 +29,8 @@ class Episode(NamedTuple):
 class Batch(NamedTuple):
     """B windows of T consecutive steps, time first."""
 
-    image: Tensor  # [T, B, 3, size, size] uint8
-    action: Tensor  # [T, B, A]; action[t] led to image[t]
+    observation: Tensor  # [T, B, *observation], as stored: uint8 [size, size, 3] pixels
+    action: Tensor  # [T, B, A]; action[t] led to observation[t]
     reward: Tensor  # [T, B]
     is_first: Tensor  # [T, B] bool
     continues: Tensor  # [T, B]

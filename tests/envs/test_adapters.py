@@ -11,15 +11,15 @@ from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 from ccwm.envs.adapters import MissingPackage
 from ccwm.envs.change import Change
+from ccwm.envs.env import Env
 from ccwm.envs.factory import UnknownTask, check_task, make_env
-from ccwm.envs.pixels import PixelEnv
 from ccwm.envs.resize import area_resize
 
 DOCS = Path(__file__).parents[2] / "docs" / "worlds.md"
 
 
 @pytest.fixture
-def hover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PixelEnv:
+def hover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Env:
     (example,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     (tmp_path / "my_worlds.py").write_text(example)
     monkeypatch.syspath_prepend(tmp_path)
@@ -28,14 +28,14 @@ def hover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PixelEnv:
 
 
 @pytest.mark.filterwarnings("ignore:The minimal resolution for an image is 36x36")  # of a network that is not ours
-def test_the_worked_example_is_an_environment(hover: PixelEnv):
+def test_the_worked_example_is_an_environment(hover: Env):
     check_env(hover, skip_render_check=True)
     sb3_check_env(hover)
     with pytest.raises(UnknownTask, match=r"my_worlds has no gymnasium\.Env class 'Hoover'"):
         make_env("my_worlds:Hoover", size=32, action_repeat=2, time_limit=100)
 
 
-def test_actions_are_scaled_to_the_worlds_own_range(hover: PixelEnv):
+def test_actions_are_scaled_to_the_worlds_own_range(hover: Env):
     hover.reset(seed=0)
     hover.step(np.array([0.5], np.float32))  # 0.5 of ±2 is the lift of 1 that holds the ball
     assert hover.state()[1] == 0
@@ -43,7 +43,7 @@ def test_actions_are_scaled_to_the_worlds_own_range(hover: PixelEnv):
     assert hover.state()[1] == pytest.approx(2 * 0.01)
 
 
-def test_a_worlds_own_end_and_its_word_on_reversibility_pass_through(hover: PixelEnv):
+def test_a_worlds_own_end_and_its_word_on_reversibility_pass_through(hover: Env):
     hover.reset(seed=0)
     while True:
         image, _, terminated, truncated, info = hover.step(np.array([-1.0], np.float32))

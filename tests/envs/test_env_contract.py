@@ -10,8 +10,8 @@ from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 from ccwm.envs.change import UNCHANGED, Change
+from ccwm.envs.env import Env
 from ccwm.envs.factory import UnknownTask, check_task, make_env, needs_gl
-from ccwm.envs.pixels import PixelEnv
 
 KINDS = ["maze_one_way", "cartpole_balance", "gym:Pendulum-v1", "gym:LunarLander-v3"]
 PLAY = """
@@ -29,7 +29,7 @@ for task in sys.argv[1:]:
 """
 
 
-def small(task: str, *, action_repeat: int = 2, time_limit: int = 40, change: Change = UNCHANGED) -> PixelEnv:
+def small(task: str, *, action_repeat: int = 2, time_limit: int = 40, change: Change = UNCHANGED) -> Env:
     env = make_env(
         task,
         size=32,

@@ -14,7 +14,7 @@ from typing import Any
 from imports import ROOT
 from ruamel.yaml import YAML
 
-from ccwm.params import read_yaml
+from ccwm.settings.parsing import read_yaml
 
 TASK, VARIANT, SEED = "maze_two_rooms", "ccwm", 0
 AGENT = f"{TASK}-{VARIANT}-{SEED}"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from imports import ROOT, SOURCE, imported_files
 
-from ccwm.params import STAGES, read_yaml
+from ccwm.cells import STAGES
+from ccwm.settings.parsing import read_yaml
 
 PACKAGE = SOURCE / "ccwm"
 ENTRIES: dict[str, dict[str, Any]] = read_yaml(ROOT / "dvc.yaml")["stages"]

@@ -10,9 +10,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from ccwm.envs.tasks import check_task
-from ccwm.params import read_yaml, resolve
-from ccwm.presets import load_preset
 from ccwm.report.claims import BadClaims, Claim, load_claims
+from ccwm.settings.parsing import read_yaml
+from ccwm.settings.presets import load_preset
+from ccwm.settings.variants import resolve
 
 ROOT = Path(__file__).parents[2]
 PAPER = load_claims(ROOT / "claims.yaml")

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ccwm.config import Settings
-from ccwm.params import BadParams, load_settings, read_yaml
+from ccwm.settings.loading import load_settings
+from ccwm.settings.parsing import BadParams, read_yaml
+from ccwm.settings.schema import Settings
 
 ROOT = Path(__file__).parents[2]
 GOOD = read_yaml(ROOT / "presets" / "smoke.yaml")

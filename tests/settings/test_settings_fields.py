@@ -10,8 +10,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from settings_helpers import GOOD, ROOT, load
 
-from ccwm.config import Env, Settings
-from ccwm.reference import allowed, json_schema, known_keys, reference_page
+from ccwm.settings.agent import Env
+from ccwm.settings.reference import allowed, json_schema, known_keys, reference_page
+from ccwm.settings.schema import Settings
 
 BOUNDS = {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}
 
@@ -90,7 +91,7 @@ def test_whole_numbers_may_stand_for_numbers(tmp_path: Any) -> None:
     ("path", "words"),
     [
         (("env", "action_repeat"), "a whole number from 1 to 16"),
-        (("behaviour", "discount"), "a number above 0 and below 1"),
+        (("actor_critic", "discount"), "a number above 0 and below 1"),
         (("retrace", "weight"), "a number of at least 0"),
         (("retrace", "detach"), "`none` or `original`"),
         (("truncation", "lookback"), "a whole number from 0 to 1000 or `null`"),

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from settings_helpers import ROOT
 
-from ccwm.config import Settings
 from ccwm.envs.layouts import LAYOUTS
 from ccwm.envs.tasks import check_task
-from ccwm.params import BadParams, load_settings, read_yaml, resolve
-from ccwm.presets import apply_preset, load_preset, preset_names, preset_text, summary
+from ccwm.settings.loading import load_settings
+from ccwm.settings.parsing import BadParams, read_yaml
+from ccwm.settings.presets import apply_preset, load_preset, preset_names, preset_text, summary
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
 
 FOLDER = ROOT / "presets"
 

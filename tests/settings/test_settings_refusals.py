@@ -26,7 +26,7 @@ INFINITE, NOT_A_NUMBER = float("inf"), float("nan")
         ({"retrace__weight": INFINITE}, "retrace.weight: must be finite, a number of at least 0, got Infinity"),
         ({"retrace__weight": NOT_A_NUMBER}, "retrace.weight: must be finite, a number of at least 0, got NaN"),
         ({"retrace__weight": "1e-4"}, 'retrace.weight: must be a number of at least 0, got "1e-4"'),
-        ({"behaviour__discount": 1.0}, "behaviour.discount: must be a number above 0 and below 1, got 1.0"),
+        ({"behaviour__discount": 1.0}, "actor_critic.discount: must be a number above 0 and below 1, got 1.0"),
         ({"train__env_steps": 1e5}, "train.env_steps: must be a whole number of at least 1, got 100000.0"),
         ({"trainer__devices": 0}, "trainer.devices: must be a whole number from 1 to 64, got 0"),
         ({"trainer__devices": "all"}, 'trainer.devices: must be a whole number from 1 to 64, got "all"'),
@@ -143,7 +143,7 @@ def test_windows_too_short_for_what_they_serve_are_refused(tmp_path: Path, chang
         ),
         (
             {"train__batch": 16, "trainer__devices": 4, "behaviour__starts": 3},
-            "behaviour.starts (3) must be at least trainer.devices (4), so that each has a dream",
+            "actor_critic.starts (3) must be at least trainer.devices (4), so that each has a dream",
         ),
     ],
 )

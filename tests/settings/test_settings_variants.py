@@ -8,8 +8,11 @@ import pytest
 from pydantic import JsonValue
 from settings_helpers import GOOD, edited, load, refusal
 
-from ccwm.config import Settings
-from ccwm.params import LEARNING, OBSERVERS, STAGES, BadParams, for_stage, parse, resolve, settings_hash, stage_values
+from ccwm.cells import STAGES, settings_hash, stage_values
+from ccwm.settings.loading import OBSERVERS, for_stage
+from ccwm.settings.parsing import BadParams, parse
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import OVERRIDABLE, resolve
 
 
 def settings(**changes: JsonValue) -> Settings:
@@ -74,7 +77,7 @@ def test_a_stage_sees_just_the_sections_that_it_declares(stage: str) -> None:
 
 
 def test_variants_override_only_what_no_other_stage_reads() -> None:
-    assert not set(LEARNING) & {section for stage, read in STAGES.items() if stage != "train" for section in read}
+    assert not set(OVERRIDABLE) & {section for stage, read in STAGES.items() if stage != "train" for section in read}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -107,7 +110,7 @@ OTHER_LEARNING: dict[str, JsonValue] = {
     "model.depth": 77,
     "retrace.weight": 0.77,
     "truncation.window": 77,
-    "behaviour.horizon": 77,
+    "actor_critic.horizon": 77,
     "optimiser.clip": 77.0,
     "train.batch": 77,
 }

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from dvc.utils.serialize import load_yaml
 
-from ccwm.params import BadParams, load_settings, read_yaml
+from ccwm.settings.loading import load_settings
+from ccwm.settings.parsing import BadParams, read_yaml
 
 TRICKY = """\
 plain: 1e-4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from trained_agent import small_agent
 
-from ccwm.agent.policy import RandomPolicy
+from ccwm.agents.policy import RandomPolicy
 from ccwm.structs import Episode
 from ccwm.studies.prediction import (
     Prediction,
@@ -16,7 +16,7 @@ from ccwm.studies.prediction import (
     useful_steps,
 )
 from ccwm.studies.returns import agent_world
-from ccwm.training.acting import play
+from ccwm.training.rollouts import play
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +61,11 @@ def test_a_prediction_sees_its_context_and_nothing_more(episodes):
     assert first.error.shape == first.baseline.shape == (3, 10)
 
     def with_images(function) -> Prediction:
-        changed = [episode._replace(image=function(episode.image)) for episode in episodes]
+        changed = [episode._replace(image=function(episode.observation)) for episode in episodes]
         return predict_open_loop(agent, changed, context=5, horizon=10, seed=0)
 
     starts = [
-        next(s for s in range(17) if np.array_equal(episode.image[s : s + 15], truth))
+        next(s for s in range(17) if np.array_equal(episode.observation[s : s + 15], truth))
         for episode, truth in zip(episodes, first.truth, strict=True)
     ]
     assert len(set(starts)) > 1  # windows begin where the seed says, not all at the start

@@ -9,16 +9,16 @@ import torch
 from safetensors.numpy import load_file
 from trained_agent import small_agent
 
-from ccwm.agent.export import Agent
-from ccwm.agent.policy import RandomPolicy
-from ccwm.config import Retrace, States
+from ccwm.agents.export import Agent
+from ccwm.agents.policy import RandomPolicy
+from ccwm.settings.agent import Retrace
 from ccwm.structs import Episode
 from ccwm.studies.drawings import retracing_figure, shown_steps
 from ccwm.studies.retracing import Window, choose_window, show_retracing, write_retracing
 from ccwm.studies.returns import agent_world
 from ccwm.studies.states import PIECES, study_states
 from ccwm.studies.trajectories import exploring_episodes, greedy_trajectory, see
-from ccwm.training.acting import play
+from ccwm.training.rollouts import play
 
 
 def without_retracing() -> Agent:
@@ -42,7 +42,7 @@ def test_states_are_those_of_the_policy_and_are_retraced_from_the_next(episode: 
     assert seen.value.shape == (31,)
     agent.policy.reset([0])
     for t in range(3):
-        agent.policy.act(episode.image[t][None])
+        agent.policy.act(episode.observation[t][None])
         agent.policy.rows[0].action = torch.from_numpy(
             episode.action[t + 1][None]
         )  # what the episode did, not what it would
@@ -56,7 +56,7 @@ def test_states_are_those_of_the_policy_and_are_retraced_from_the_next(episode: 
         deter = rssm.advance(later[:, rssm.stoch :], later[:, : rssm.stoch], action)
         by_hand = torch.cat([rssm.prior(deter).mean, deter], -1)
     assert torch.allclose(by_hand[0], seen.retraced[2], atol=1e-6)
-    assert torch.allclose(agent.behaviour.critic(seen.states), seen.value, atol=1e-6)
+    assert torch.allclose(agent.actor_critic.critic(seen.states), seen.value, atol=1e-6)
 
 
 def test_dreamer_is_seen_without_retracing(episode: Episode):
@@ -90,10 +90,10 @@ def test_what_is_shown_is_decoded_from_states_and_from_retraced_ones(episode: Ep
     seen = see(agent, episode)
     kept = np.arange(31) != 20
     shown = show_retracing(agent, seen, kept, Window(0, 15, 10), threshold=0.25)
-    assert np.array_equal(shown.truth, episode.image[15:25])
+    assert np.array_equal(shown.truth, episode.observation[15:25])
     assert shown.forward.shape == shown.retraced.shape == (10, 32, 32, 3)
     assert not np.array_equal(shown.forward, shown.retraced)
-    by_hand = np.mean(((shown.retraced[4].astype(float) - episode.image[19]) / 255) ** 2)
+    by_hand = np.mean(((shown.retraced[4].astype(float) - episode.observation[19]) / 255) ** 2)
     assert shown.retraced_error[4] == pytest.approx(by_hand)
     value = seen.value.numpy()
     before, after = value[6:16].mean(), value[7:17].mean()  # S = 10: the comparison whose newest step is 16

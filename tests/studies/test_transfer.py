@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from trained_agent import small_agent
 
-from ccwm.config import Transfer
 from ccwm.envs.change import Change
+from ccwm.settings.schema import Transfer
 from ccwm.studies.transfer import Transferred, describe, draw_change, summarise, transfer_returns
 
 SETTINGS = Transfer(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from ccwm.agent.export import Agent, AgentCard
-from ccwm.config import Behaviour, Env, Model, Render, Retrace, Truncation
+from ccwm.agents.export import Agent, AgentCard
+from ccwm.settings.agent import ActorCritic, Env, Model, Retrace, Truncation
+from ccwm.settings.schema import Render
 
 
 def small_agent(*, task: str = "maze_open", time_limit: int = 60) -> Agent:
@@ -23,6 +24,6 @@ def small_agent(*, task: str = "maze_open", time_limit: int = 60) -> Agent:
             model=Model(depth=2, deter=8, stoch=4, hidden=8, reward_units=8),
             retrace=Retrace(reverse_units=8),
             truncation=Truncation(),
-            behaviour=Behaviour(units=8),
+            actor_critic=ActorCritic(units=8),
         )
     ).eval()

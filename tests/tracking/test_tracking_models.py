@@ -15,10 +15,11 @@ from mlflow import MlflowClient
 from tracking_helpers import INFO, StartRun
 
 import ccwm
-from ccwm.agent.export import AgentCard, load_agent, save_agent
-from ccwm.agent.learner import Learner
-from ccwm.config import Behaviour, Env, Model, Render, Retrace, Truncation
-from ccwm.refusal import Refusal
+from ccwm.agents.export import AgentCard, load_agent, save_agent
+from ccwm.agents.learner import Learner
+from ccwm.errors import UserError
+from ccwm.settings.agent import ActorCritic, Env, Model, Retrace, Truncation
+from ccwm.settings.schema import Render
 from ccwm.tracking import tracking_uri
 from ccwm.tracking.models import model_name
 
@@ -42,11 +43,11 @@ def exported(project: Path) -> Path:
         model=model,
         retrace=Retrace(weight=0),
         truncation=Truncation(),
-        behaviour=Behaviour(units=8),
+        actor_critic=ActorCritic(units=8),
     )
     torch.manual_seed(0)
     learner = Learner(
-        model=model, retrace=card.retrace, truncation=card.truncation, behaviour=card.behaviour, size=32, actions=2
+        model=model, retrace=card.retrace, truncation=card.truncation, actor_critic=card.actor_critic, size=32, actions=2
     )
     directory = project / "agent"
     directory.mkdir()
@@ -96,7 +97,7 @@ def test_a_registered_agent_is_loaded_without_running_its_code(
     for agent in (direct, found):
         agent.reset()
     np.testing.assert_array_equal(found.act(frame), direct.act(frame))
-    with pytest.raises(Refusal, match=rf"models:/nobody/1 is no agent .*; known: {NAME}"):
+    with pytest.raises(UserError, match=rf"models:/nobody/1 is no agent .*; known: {NAME}"):
         ccwm.load_agent("models:/nobody/1")
 
 
@@ -105,7 +106,7 @@ def test_a_registered_agent_that_is_another_than_its_signature_says_is_refused(
 ) -> None:
     with start_run() as run:
         run.log_agent(exported, image_size=64, actions=2)  # it sees 32 × 32
-    with pytest.raises(Refusal, match="another signature than its agent"):
+    with pytest.raises(UserError, match="another signature than its agent"):
         ccwm.load_agent(f"models:/{NAME}/1")
 
 

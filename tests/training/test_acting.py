@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from ccwm.agent.policy import RandomPolicy
+from ccwm.agents.policy import RandomPolicy
 from ccwm.envs.factory import make_env
 from ccwm.structs import Episode
-from ccwm.training.acting import play
+from ccwm.training.rollouts import play
 
 
 class Counting(gymnasium.Env[np.ndarray, np.ndarray]):
@@ -51,7 +51,7 @@ def test_action_t_led_to_image_t_and_reward_t() -> None:
     (played,) = play([Counting(3)], Rising(), [0])
     episode = played.episode
     assert episode.action[:, 0].tolist() == pytest.approx([0, 0.1, 0.2, 0.3])
-    assert episode.image[:, 0, 0, 0].tolist() == [0, 10, 20, 30]
+    assert episode.observation[:, 0, 0, 0].tolist() == [0, 10, 20, 30]
     assert episode.reward.tolist() == pytest.approx([0, 1, 2, 3])
     assert episode.is_first.tolist() == [True, False, False, False]
     assert episode.irreversible.tolist() == [False, False, False, True]

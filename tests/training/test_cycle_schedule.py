@@ -15,13 +15,13 @@ import pytest
 import torch
 from training_project import TASK, Project, learning_of, write_params
 
-from ccwm.agent.export import load_agent
-from ccwm.data.store import EpisodeStore
+from ccwm.agents.export import load_agent
+from ccwm.replay.store import EpisodeStore
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.cycle import Cycles
 from ccwm.training.history import History, Log
+from ccwm.training.loop import Trained, train
 from ccwm.training.publish import publish_agent
-from ccwm.training.run import Trained, train
 from ccwm.training.signals import Interrupted, StopRequest
 
 TWO_UPDATES = {"updates": 2, "evaluate_every": 80, "log_every": 3}

@@ -12,14 +12,14 @@ import torch
 from torch.utils.data import DataLoader
 from training_project import ENTRY, KEY, TASK, UPDATES, Project, learning_of, write_params
 
-from ccwm.data.sampling import WindowSampler
-from ccwm.data.store import EpisodeStore
+from ccwm.replay.sampling import WindowSampler
+from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch
 from ccwm.training.checkpoints import Checkpoints
-from ccwm.training.collecting import collect_random
+from ccwm.training.collect import collect_random
 from ccwm.training.finite import NotFinite
+from ccwm.training.loop import build_module, train
 from ccwm.training.module import CCWM
-from ccwm.training.run import build_module, train
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_batch_that_is_fine_does_change_the_weights(module: CCWM, batch: Batch
     before = copy.deepcopy(module.learner.state_dict())
     fit(module, [batch])
     changed = [name for name, weight in module.learner.state_dict().items() if not torch.equal(weight, before[name])]
-    assert {name.split(".")[0] for name in changed} == {"world_model", "behaviour", "retracing"}
+    assert {name.split(".")[0] for name in changed} == {"world_model", "actor_critic", "retracing"}
     assert module.counters.updates == 1
 
 
@@ -71,7 +71,7 @@ def test_a_bad_reward_is_stopped_by_name(module: CCWM, batch: Batch, poison: flo
 
 
 def test_a_bad_gradient_of_a_fine_loss_is_stopped_by_name(module: CCWM, batch: Batch) -> None:
-    weight = next(module.learner.behaviour.critic.parameters())
+    weight = next(module.learner.actor_critic.critic.parameters())
 
     def poison(gradient: torch.Tensor) -> torch.Tensor:
         return gradient if module.counters.updates == 0 else gradient / 0
@@ -110,7 +110,7 @@ def test_the_stage_says_so_and_fails(project: Project) -> None:
     earlier = project.root / ".work" / "train" / KEY / "0123456789ab" / "checkpoints" / "000000.pt"
     earlier.parent.mkdir(parents=True)
     earlier.write_text("of other settings")
-    write_params(project.root / "params.yaml", {"model": {"image_scale": 1e38}})
+    write_params(project.root / "params.yaml", {"model": {"observation_scale": 1e38}})
     stage = project.run("train", *ENTRY)
     assert stage.end() == 2
     assert "error: update 0: model/image" in stage.said

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from training_project import ENTRY, TASK, Project, write_params
 
-from ccwm.refusal import Refusal, run_main
+from ccwm.errors import UserError, run_main
 
 
 def listing(root: Path) -> list[Path]:
@@ -62,7 +62,7 @@ def fail_with(error: BaseException) -> None:
     raise error
 
 
-@pytest.mark.parametrize("error", [Refusal("mend it"), FileNotFoundError("the model is missing: run train")])
+@pytest.mark.parametrize("error", [UserError("mend it"), FileNotFoundError("the model is missing: run train")])
 def test_a_refusal_is_told_in_a_sentence(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run_main(lambda: fail_with(error))

@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 from training_project import CYCLES, ENTRY, KEY, TASK, UPDATES, Project, learning_of, write_params
 
 from ccwm.training.checkpoints import Checkpoints
+from ccwm.training.loop import train
 from ccwm.training.progress import LiveProgress
-from ccwm.training.run import train
 from ccwm.training.signals import Interrupted
-from ccwm.training.workplace import exclusive
+from ccwm.training.work_directory import exclusive
 
 
 def assert_went_on_to_the_same_end(project: Project, finished: Project) -> None:

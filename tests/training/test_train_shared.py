@@ -80,7 +80,7 @@ def test_an_interrupted_one_leaves_nobody_and_goes_on_bit_for_bit(
 
 
 def test_what_is_not_finite_ends_all_of_them(project: Project) -> None:
-    write_params(project.root / "params.yaml", {**TWO, "model": {"image_scale": 1e38}})
+    write_params(project.root / "params.yaml", {**TWO, "model": {"observation_scale": 1e38}})
     stage = project.start("train", *ENTRY)
     assert stage.end() == 2
     assert "error: update 0: model/image" in stage.said

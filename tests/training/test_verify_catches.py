@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from training_project import TASK, VARIANT, Project, learning_of, write_params
 
+from ccwm.training.loop import train
 from ccwm.training.publish import publish_agent, publish_history, summarise
-from ccwm.training.run import train
 from ccwm.verify.compare import Row, Verdict, compare
 from ccwm.verify.record import Record, StageRecord, md5, read_numbers
 

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from training_project import TASK, Project, write_params
 
-from ccwm.agent.policy import RandomPolicy
-from ccwm.config import Env, Render
-from ccwm.data.store import EpisodeStore
+from ccwm.agents.policy import RandomPolicy
 from ccwm.envs.factory import make_env
 from ccwm.envs.vector import LaneEnvs, LocalLane
+from ccwm.replay.store import EpisodeStore
+from ccwm.settings.agent import Env
+from ccwm.settings.schema import Render
 from ccwm.structs import Episode
-from ccwm.training.acting import Played, play
-from ccwm.training.collecting import collect_random
+from ccwm.training.collect import collect_random
+from ccwm.training.rollouts import Played, play
 from ccwm.training.workers import WorkerDied, WorkerLane, make_envs
 
 SETTINGS = {"size": 32, "action_repeat": 2, "time_limit": 40, "quality": "fast"}

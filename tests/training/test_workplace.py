@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from training_project import ROOT, SERVER, TASK, VARIANT, Project, write_params
 
-from ccwm.params import load_settings, resolve
+from ccwm.settings.loading import load_settings
+from ccwm.settings.variants import resolve
 from ccwm.training import workplace
-from ccwm.training.workplace import WorkDirectoryBusy, exclusive, work_directory
+from ccwm.training.work_directory import WorkDirectoryBusy, exclusive, work_directory
 
 
 def directory(project: Project) -> Path:

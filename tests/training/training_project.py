@@ -22,8 +22,9 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from ruamel.yaml import YAML
 
-from ccwm.params import load_settings, resolve
-from ccwm.training.run import Learning
+from ccwm.settings.loading import load_settings
+from ccwm.settings.variants import resolve
+from ccwm.training.loop import Learning
 
 ROOT = Path(__file__).parents[2]
 TASK, VARIANT = "maze_two_rooms", "ccwm"
@@ -36,7 +37,7 @@ TINY: dict[str, dict[str, Any]] = {
     "env": {"time_limit": 40},  # 20 steps of 2 frames an episode
     "collect": {"episodes": 2, "heldout": 1},  # training begins at 80 frames
     "model": {"deter": 8, "stoch": 3, "hidden": 8, "reward_units": 8},
-    "behaviour": {"horizon": 3, "starts": 4, "units": 8},
+    "actor_critic": {"horizon": 3, "starts": 4, "units": 8},
     # One episode of 40 frames in each of the cycles 1, 2 and 3; cycle 0 learns from the random ones.
     "train": {
         "env_steps": 200,
@@ -55,7 +56,7 @@ TINY: dict[str, dict[str, Any]] = {
 SERVER = multiprocessing.get_context("forkserver")
 STUDIES = ("agents", "pictures", "prediction", "similarity", "states", "transfer")
 SERVER.set_forkserver_preload(
-    ["ccwm.stage", "ccwm.training.publish", "ccwm.training.collecting", "ccwm.report.page", "mlflow.pyfunc"]
+    ["ccwm.tracking.stage", "ccwm.training.publish", "ccwm.training.collect", "ccwm.report.page", "mlflow.pyfunc"]
     + [f"ccwm.studies.{name}" for name in STUDIES]
 )
 

@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from ccwm.commands import doctor
-from ccwm.commands.doctor import Finding
-from ccwm.config import Trainer
+from ccwm.cli import doctor
+from ccwm.cli.doctor import Finding
+from ccwm.errors import UserError
 from ccwm.machine import cores
-from ccwm.params import load_settings
-from ccwm.refusal import Refusal
+from ccwm.settings.agent import Trainer
+from ccwm.settings.loading import load_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +52,7 @@ def test_another_or_a_missing_version_is_a_problem_with_a_cure(project: Path) ->
 
 def test_gl_is_a_problem_only_where_it_is_needed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing() -> None:
-        raise Refusal("MuJoCo cannot draw on this machine\nCures: libegl1")
+        raise UserError("MuJoCo cannot draw on this machine\nCures: libegl1")
 
     monkeypatch.setattr(doctor, "probe", nothing)
     (found,) = doctor.rendering(load_settings(Path("params.yaml")))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ccwm.matrix import Entry, entries
-from ccwm.params import load_settings
-from ccwm.plan.command import duration, gigabytes
+from ccwm.cells import Entry, entries
+from ccwm.cli.plan import duration, gigabytes
 from ccwm.plan.estimate import disk, episode_steps, seconds, updates
 from ccwm.plan.measure import Agent, World, _whole_update, learning_of, measure_agent, measure_world
+from ccwm.settings.loading import load_settings
 
 SMOKE = load_settings(Path(__file__).parents[2] / "presets" / "smoke.yaml").model_copy()
 ENTRY = Entry("train", "t", "v", 0)
@@ -87,7 +87,7 @@ def test_a_real_measurement() -> None:
     world, episode = measure_world("maze_two_rooms", SMOKE, seconds=0.05)
     assert world.actions == 2
     assert len(episode.reward) == SMOKE.train.length + 1
-    assert episode.image.shape[1:] == (32, 32, 3)
+    assert episode.observation.shape[1:] == (32, 32, 3)
     found = {name: measure_agent(learning_of(SMOKE, name), world, episode) for name in ("dreamer", "ccwm")}
     assert all(0 < each.update < 60 and each.act > 0 and each.memory_mb > 50 for each in found.values())
     assert found["ccwm"].parameters > found["dreamer"].parameters  # the reverse-action network

@@ -12,13 +12,14 @@ import imageio.v3 as iio
 import pytest
 import torch
 
-from ccwm.agent.export import AgentCard, BadAgent, save_agent
-from ccwm.agent.learner import Learner
-from ccwm.commands import play as playing
-from ccwm.commands.play import CannotPlay, parse_change, play
-from ccwm.config import Behaviour, Env, Model, Render, Retrace, Truncation
+from ccwm.agents.export import AgentCard, BadAgent, save_agent
+from ccwm.agents.learner import Learner
+from ccwm.cli import play as playing
+from ccwm.cli.play import CannotPlay, parse_change, play
 from ccwm.envs.change import Change
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
+from ccwm.settings.agent import ActorCritic, Env, Model, Retrace, Truncation
+from ccwm.settings.schema import Render
 
 ROOT = Path(__file__).parents[2]
 STEPS = 20  # 40 frames, two an action
@@ -35,7 +36,7 @@ def export(directory: Path, task: str) -> Path:
         "model": Model(depth=2, deter=8, stoch=4, hidden=8, reward_units=8),
         "retrace": Retrace(weight=0),
         "truncation": Truncation(),
-        "behaviour": Behaviour(units=8),
+        "actor_critic": ActorCritic(units=8),
     }
     card = AgentCard(
         task=task, variant="ccwm", seed=0, actions=2, env_steps=0, updates=0, env=Env(size=32, time_limit=40),
@@ -138,7 +139,7 @@ def test_a_bad_change_is_refused(text: str, told: str) -> None:
     ],
 )
 def test_what_does_not_go_together_is_refused(agent: Path, tmp_path: Path, given: dict[str, object], told: str) -> None:
-    with pytest.raises(Refusal, match=re.escape(told)):
+    with pytest.raises(UserError, match=re.escape(told)):
         play(str(agent), **{"out": tmp_path / "film.mp4", **given})  # type: ignore[arg-type]
     assert not list(tmp_path.glob("*.mp4"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
 from ccwm.verify.compare import Verdict, compare
 from ccwm.verify.record import (
     Record,
@@ -157,10 +157,10 @@ def test_numbers_of_json_and_csv(tmp_path: Path) -> None:
 def test_a_record_is_read_back_and_a_bad_one_refused_with_the_cure(tmp_path: Path) -> None:
     save_record(tmp_path / "r.json", record(return_final=1 / 3))
     assert load_record(tmp_path / "r.json", cure="record it") == record(return_final=1 / 3)
-    with pytest.raises(Refusal, match=r"none\.json is missing: record it, and commit it"):
+    with pytest.raises(UserError, match=r"none\.json is missing: record it, and commit it"):
         load_record(tmp_path / "none.json", cure="record it")
     (tmp_path / "r.json").write_text('{"stages": {"train": {}}}')
-    with pytest.raises(Refusal, match=r"r\.json is no record of this version .*: record it"):
+    with pytest.raises(UserError, match=r"r\.json is no record of this version .*: record it"):
         load_record(tmp_path / "r.json", cure="record it")
 
 

@@ -12,7 +12,8 @@ import pytest
 from tuning_project import ROOT
 
 from ccwm.cli import main
-from ccwm.params import load_settings, resolve
+from ccwm.settings.loading import load_settings
+from ccwm.settings.variants import resolve
 
 WINNER = {"truncation.threshold": 0.2125, "truncation.window": 7, "truncation.lookback": 3}
 Ccwm = Callable[..., tuple[int, str, str]]

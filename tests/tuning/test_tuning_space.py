@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tuning_project import ROOT, TINY, write_params
 
-from ccwm.config import Parameter
-from ccwm.params import BadParams
-from ccwm.presets import load_preset, preset_names
+from ccwm.settings.parsing import BadParams
+from ccwm.settings.presets import load_preset, preset_names
+from ccwm.settings.tune import Parameter
 from ccwm.tuning.space import Space, default_point, make_space, paper_point, trial_settings
 from ccwm.tuning.study import anchors
 

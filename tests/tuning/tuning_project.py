@@ -22,8 +22,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from ruamel.yaml import YAML
 
-from ccwm.config import Settings
-from ccwm.params import load_settings
+from ccwm.settings.loading import load_settings
+from ccwm.settings.schema import Settings
 
 ROOT = Path(__file__).parents[2]
 STUDY = "tiny"
@@ -32,7 +32,7 @@ TINY: dict[str, dict[str, Any]] = {
     "env": {"time_limit": 40},  # 20 steps of 2 frames an episode
     "collect": {"episodes": 2, "heldout": 1},  # training begins at 80 frames
     "model": {"deter": 8, "stoch": 3, "hidden": 8, "reward_units": 8},
-    "behaviour": {"horizon": 3, "starts": 4, "units": 8},
+    "actor_critic": {"horizon": 3, "starts": 4, "units": 8},
     "train": {
         "env_steps": 160,
         "update_every": 40,
@@ -59,7 +59,7 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["ccwm.tuning.search", "ccwm.tuning.commands", "mlflow.pyfunc", "sklearn.ensemble"])
+SERVER.set_forkserver_preload(["ccwm.tuning.search", "ccwm.cli.tune", "mlflow.pyfunc", "sklearn.ensemble"])
 
 
 def write_params(path: Path, **tune: Any) -> Settings:

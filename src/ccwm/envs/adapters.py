@@ -18,10 +18,10 @@ from ccwm.envs.change import Change
 from ccwm.envs.resize import area_resize
 from ccwm.envs.tasks import UnknownTask
 from ccwm.envs.world import ActionRange, Image, Outcome, Vector
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
 
 
-class MissingPackage(Refusal, ImportError):
+class MissingPackage(UserError, ImportError):
     """A Gymnasium environment needs a package that is not installed."""
 
 

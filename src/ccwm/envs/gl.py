@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
 
 SCENE = """
 import ccwm.envs
@@ -19,7 +19,7 @@ if not mujoco.Physics.from_xml_string(scene).render(16, 16).any():
 SECONDS = 120
 
 
-class NoGL(Refusal, RuntimeError):
+class NoGL(UserError, RuntimeError):
     """MuJoCo cannot draw here."""
 
     def __init__(self, backend: str, reason: str) -> None:

@@ -8,7 +8,7 @@ import importlib.util
 import gymnasium
 
 from ccwm.envs.layouts import LAYOUTS
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
 
 SUITE: dict[str, tuple[str, ...]] = {
     "acrobot": ("swingup", "swingup_sparse"),
@@ -37,7 +37,7 @@ SUITE_TASKS = {f"{domain}_{task}": (domain, task) for domain, tasks in SUITE.ite
 MAZE_TASKS = {f"maze_{layout}": layout for layout in LAYOUTS}
 
 
-class UnknownTask(Refusal, ValueError):
+class UnknownTask(UserError, ValueError):
     """No world has this name."""
 
     def __init__(self, task: str, reason: str = "") -> None:

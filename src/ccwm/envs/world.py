@@ -1,4 +1,4 @@
-"""What a world must offer, one simulator frame at a time; ``PixelEnv`` makes an environment of it."""
+"""What a world must offer, one simulator frame at a time; ``Env`` makes an environment of it."""
 
 from __future__ import annotations
 

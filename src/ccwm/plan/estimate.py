@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ccwm.config import Settings
 from ccwm.plan.measure import Agent, World
+from ccwm.settings.schema import Settings
 from ccwm.training.cycle import number_of_cycles
 
 MB = 1e6

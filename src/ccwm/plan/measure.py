@@ -16,14 +16,15 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from ccwm.agent.recurrent import RecurrentPolicy
-from ccwm.config import Settings
-from ccwm.data.sampling import WindowSampler
-from ccwm.data.store import EpisodeStore
+from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.factory import make_env
-from ccwm.params import resolve
+from ccwm.replay.sampling import WindowSampler
+from ccwm.replay.store import EpisodeStore
+from ccwm.settings.agent import AgentConfig
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
 from ccwm.structs import Batch, Episode
-from ccwm.training.run import Learning, build_module
+from ccwm.training.loop import build_module
 
 PATIENCE = 4.0
 """Seconds that a whole update may take to be measured whole; a slower one is extrapolated from parts of its batch."""
@@ -48,16 +49,18 @@ class Agent(NamedTuple):
     """Windows of the batches that were really timed; just the whole batch where that was possible."""
 
 
-def learning_of(settings: Settings, variant: str) -> Learning:
+def learning_of(settings: Settings, variant: str) -> AgentConfig:
     """What training reads of a variant."""
     resolved = resolve(settings, variant)
-    return Learning(*(getattr(resolved, section) for section in Learning._fields))
+    return AgentConfig(*(getattr(resolved, section) for section in AgentConfig._fields))
 
 
 def measure_start() -> float:
     """Seconds until a stage's process has imported what it needs."""
     began = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import ccwm.stage, ccwm.training.publish, ccwm.studies.returns"], check=True)
+    subprocess.run(
+        [sys.executable, "-c", "import ccwm.tracking.stage, ccwm.training.publish, ccwm.studies.returns"], check=True
+    )
     return time.monotonic() - began
 
 
@@ -95,7 +98,7 @@ def _episode(images: list[np.ndarray], actions: int, length: int) -> Episode:
     action = np.random.default_rng(0).uniform(-1, 1, (length, actions)).astype(np.float32)
     action[0] = 0
     return Episode(
-        image=np.stack([images[index % len(images)] for index in range(length)]),
+        observation=np.stack([images[index % len(images)] for index in range(length)]),
         action=action,
         reward=np.zeros(length, np.float32),
         is_first=first,
@@ -104,7 +107,7 @@ def _episode(images: list[np.ndarray], actions: int, length: int) -> Episode:
     )
 
 
-def measure_agent(learning: Learning, world: World, episode: Episode) -> Agent:
+def measure_agent(learning: AgentConfig, world: World, episode: Episode) -> Agent:
     """Updates of an untrained agent, timed as Lightning makes them, and its greedy acting."""
     torch.set_num_threads(learning.trainer.threads)
     module = build_module(learning, seed=0, actions=world.actions)
@@ -161,7 +164,7 @@ class _Stopwatch(L.Callback):
         self.seconds.append(time.monotonic() - self.began)
 
 
-def _fit(learning: Learning, module: Any, batches: list[Batch]) -> tuple[float, float]:
+def _fit(learning: AgentConfig, module: Any, batches: list[Batch]) -> tuple[float, float]:
     """Median seconds of an update after the first, and the process's peak memory in MB."""
     watch = _Stopwatch()
     trainer = L.Trainer(
@@ -180,10 +183,10 @@ def _fit(learning: Learning, module: Any, batches: list[Batch]) -> tuple[float, 
 
 
 def _act_seconds(module: Any, episode: Episode, steps: int = 10) -> float:
-    policy = RecurrentPolicy(module.learner.world_model, module.learner.behaviour.actor)
+    policy = RecurrentPolicy(module.learner.world_model, module.learner.actor_critic.actor)
     policy.reset([0])
-    policy.act(episode.image[:1])
+    policy.act(episode.observation[:1])
     began = time.monotonic()
     for _ in range(steps):
-        policy.act(episode.image[:1])
+        policy.act(episode.observation[:1])
     return (time.monotonic() - began) / steps

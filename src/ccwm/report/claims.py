@@ -9,15 +9,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from ccwm.config import Fraction, Name, Section, VariantName
-from ccwm.params import read_yaml
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
+from ccwm.settings.parsing import read_yaml
+from ccwm.settings.section import Fraction, Name, Section, VariantName
 
 Text = Annotated[str, Field(min_length=1, max_length=400)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
 
 
-class BadClaims(Refusal, ValueError):
+class BadClaims(UserError, ValueError):
     """claims.yaml is refused; the message names each key."""
 
 

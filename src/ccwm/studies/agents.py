@@ -7,8 +7,8 @@ from pathlib import Path
 import lightning as L
 import torch
 
-from ccwm.agent.export import Agent, load_agent
-from ccwm.config import Trainer
+from ccwm.agents.export import Agent, load_agent
+from ccwm.settings.agent import Trainer
 
 
 def ready_agent(directory: Path, trainer: Trainer) -> Agent:

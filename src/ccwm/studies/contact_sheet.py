@@ -37,7 +37,7 @@ def write_contact_sheet(path: Path, rows: list[Row]) -> None:
             left = BESIDE / 2 + column * (FRAME + BESIDE)
             axes = figure.add_axes((left / width, bottom / height, FRAME / width, FRAME / height))
             axes.set_axis_off()
-            axes.imshow(episode.image[step], interpolation="nearest")
+            axes.imshow(episode.observation[step], interpolation="nearest")
             words = f"step {step}\nreward {episode.reward[step]:.3g}" if step else "reset"
             axes.text(0.5, -0.04, words, transform=axes.transAxes, ha="center", va="top", fontsize=8)
             if step == 0:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ccwm.agent.export import Agent
+from ccwm.agents.export import Agent
 from ccwm.ops.statistics import bootstrap, bootstrap_median
 from ccwm.seeds import named_seed
 from ccwm.structs import Episode, LatentState, stack
@@ -37,7 +37,7 @@ def predict_open_loop(agent: Agent, episodes: list[Episode], *, context: int, ho
     windows = []
     for index, episode in enumerate(episodes):
         start = named_seed("window", seed, index) % (len(episode.reward) - length + 1)
-        windows.append((episode.image[start : start + length], episode.action[start : start + length]))
+        windows.append((episode.observation[start : start + length], episode.action[start : start + length]))
     truth = np.stack([image for image, _ in windows])
     weight = agent.world_model.rssm.prior_out.weight
     action = torch.from_numpy(np.stack([action for _, action in windows], 1)).to(weight)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 
-from ccwm.agent.export import Agent
+from ccwm.agents.export import Agent
 from ccwm.files import write_csv
 from ccwm.ops.truncation import relative_changes
 from ccwm.seeds import named_seed
@@ -53,7 +53,7 @@ def show_retracing(agent: Agent, seen: Seen, kept: np.ndarray, window: Window, *
     size = agent.card.truncation.window
     change = np.full(len(seen.value), np.nan)
     change[size:] = relative_changes(seen.value.unsqueeze(1), window=size)[:, 0].cpu().numpy()
-    truth = seen.episode.image[part]
+    truth = seen.episode.observation[part]
     forward = to_pixels(agent.world_model.decoder(seen.states[part]))
     back = forward[:0] if seen.retraced is None else to_pixels(agent.world_model.decoder(seen.retraced[part]))
     return Retraced(

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ccwm.agent.export import Agent
-from ccwm.agent.recurrent import RecurrentPolicy
+from ccwm.agents.export import Agent
+from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.change import UNCHANGED, Change
 from ccwm.envs.factory import make_env
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
 from ccwm.envs.vector import World
 from ccwm.ops.statistics import bootstrap_mean, interquartile_mean
 from ccwm.seeds import episode_seed
-from ccwm.training.acting import Played, play
+from ccwm.training.rollouts import Played, play
 
 
 class Return(NamedTuple):
@@ -53,7 +53,7 @@ def agent_world(agent: Agent, change: Change = UNCHANGED, *, task: str | None = 
 
 def greedy_episode(agent: Agent, world: World, seed: int) -> Played:
     """One greedy episode, a function of the agent, the world and the seed."""
-    (played,) = play([world], RecurrentPolicy(agent.world_model, agent.behaviour.actor), [seed])
+    (played,) = play([world], RecurrentPolicy(agent.world_model, agent.actor_critic.actor), [seed])
     return played
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ccwm.agent.export import Agent
-from ccwm.config import States
+from ccwm.agents.export import Agent
 from ccwm.structs import Episode
 from ccwm.studies.drawings import Retraced
 from ccwm.studies.embeddings import MAPS, Embeddings, embed_states
@@ -36,7 +35,7 @@ class StateStudy(NamedTuple):
 def study_states(
     agent: Agent,
     heldout: Sequence[Episode],
-    settings: States,
+    settings: Latents,
     *,
     shown: int,
     seed: int,

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ccwm.agent.export import Agent
-from ccwm.agent.recurrent import RecurrentPolicy
+from ccwm.agents.export import Agent
+from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.seeds import episode_seed
 from ccwm.structs import Batch, Episode
 from ccwm.studies.returns import agent_world, greedy_episode
-from ccwm.training.acting import play
+from ccwm.training.rollouts import play
 
 
 class Seen(NamedTuple):
@@ -33,18 +33,20 @@ def see(agent: Agent, episode: Episode) -> Seen:
     steps, stoch = len(episode.reward), agent.world_model.rssm.stoch
     posterior = agent.world_model.observe(batch, batch.action.new_zeros(steps, 1, stoch)).posterior
     if agent.retracing is None:
-        value = agent.behaviour.critic(posterior.feature)
+        value = agent.actor_critic.critic(posterior.feature)
         return Seen(episode, posterior.feature[:, 0], None, value[:, 0])
     still = batch.action.new_zeros(1, 1, steps - 1, 1, stoch)  # one step back, one sample, no noise
     retraced = agent.retracing.walk(posterior, agent.world_model, still).feature[0, 0, :, 0]
-    value = agent.retracing.signal(posterior, agent.world_model, agent.behaviour.actor, agent.behaviour.critic)
+    value = agent.retracing.signal(posterior, agent.world_model, agent.actor_critic.actor, agent.actor_critic.critic)
     return Seen(episode, posterior.feature[:, 0], retraced, value[:, 0])
 
 
 def exploring_episodes(agent: Agent, *, episodes: int, seed: int, advance: Callable[[], None]) -> list[Episode]:
     """New episodes of the agent with the noise it was trained with; their seeds are the same for every variant."""
     world = agent_world(agent)
-    policy = RecurrentPolicy(agent.world_model, agent.behaviour.actor, exploration=agent.card.behaviour.exploration)
+    policy = RecurrentPolicy(
+        agent.world_model, agent.actor_critic.actor, exploration=agent.card.actor_critic.exploration
+    )
     try:
         played = []
         for index in range(episodes):
@@ -72,7 +74,7 @@ def _batch(episode: Episode, *, like: Tensor) -> Batch:
 
     length = len(episode.reward)
     return Batch(
-        image=column(episode.image).movedim(-1, -3),
+        observation=column(episode.observation).movedim(-1, -3),
         action=column(episode.action).to(like.dtype),
         reward=column(episode.reward).to(like.dtype),
         is_first=column(episode.is_first),

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ccwm.agent.export import Agent
-from ccwm.config import Transfer
+from ccwm.agents.export import Agent
 from ccwm.envs.change import UNCHANGED, Change
 from ccwm.seeds import episode_seed, named_seed
+from ccwm.settings.schema import Transfer
 from ccwm.studies.returns import agent_world, greedy_episode
 
 UNCHANGED_ROW = "unchanged"

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from ccwm.agent.export import Agent
+from ccwm.agents.export import Agent
 from ccwm.ops.truncation import adaptive_mask, algorithm1_mask
 from ccwm.studies.trajectories import Seen
 

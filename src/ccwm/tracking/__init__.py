@@ -9,8 +9,8 @@ import os
 # mlflow reads this one while it is imported; a training run has no business calling home.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
-from ccwm.tracking.run import Run, RunInfo, stage_run
+from ccwm.tracking.run import Run, stage_run
 from ccwm.tracking.store import ensure_store, tracking_uri
 from ccwm.tracking.sync import Kept, SyncReport, sync
 
-__all__ = ["Kept", "Run", "RunInfo", "SyncReport", "ensure_store", "stage_run", "sync", "tracking_uri"]
+__all__ = ["Kept", "Run", "SyncReport", "ensure_store", "stage_run", "sync", "tracking_uri"]

@@ -13,7 +13,7 @@ class AgentModel(PythonModel):
 
     def load_context(self, context: Any) -> None:
         """Read the agent's safetensors and JSON."""
-        from ccwm.agent.export import load_agent  # logging a model runs this file too, and needs no torch
+        from ccwm.agents.export import load_agent  # logging a model runs this file too, and needs no torch
 
         self._agent = load_agent(Path(context.artifacts["agent"]))
         self._batch: int | None = None

@@ -20,7 +20,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.models import Model, ModelSignature
 from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
 from ccwm.tracking.store import connect, tracking_uri
 
 CODE = Path(__file__).with_name("agent_model.py")
@@ -28,7 +28,7 @@ LOG_TAG = "ccwm.log_id"
 """Run and content of a model, so that an agent that is sent or logged again after a crash makes no second one."""
 
 
-class UnknownAgent(Refusal, ValueError):
+class UnknownAgent(UserError, ValueError):
     """MLflow has no agent under this name."""
 
 

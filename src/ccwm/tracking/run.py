@@ -7,53 +7,24 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, MAX_PARAM_VAL_LENGTH
 from pydantic import JsonValue
 
+from ccwm.cells import Cell
 from ccwm.tracking.git import git_state
 from ccwm.tracking.models import digest, model_name
 from ccwm.tracking.outbox import Outbox
 from ccwm.tracking.spool import Spool, find_spool
 
 
-@dataclass(frozen=True)
-class RunInfo:
-    """What a run is about; all of it that is known becomes tags. A report is about no one task, variant or seed."""
-
-    stage: str
-    task: str
-    variant: str
-    seed: int | None
-    settings_hash: str
-    title: str = ""
-    """What a person reads in the UI, where that is not made of the other fields."""
-    more_tags: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """As a person reads it in the UI: `train walker_walk ccwm seed 0`."""
-        if self.title:
-            return self.title
-        seed = "" if self.seed is None else f"seed {self.seed}"
-        return " ".join(part for part in (self.stage, self.task, self.variant, seed) if part)
-
-    @property
-    def tags(self) -> dict[str, JsonValue]:
-        """What is known, by name."""
-        seed = "" if self.seed is None else str(self.seed)
-        known = {"stage": self.stage, "task": self.task, "variant": self.variant, "seed": seed}
-        return {name: value for name, value in {**known, **self.more_tags}.items() if value}
-
-
 class Run:
     """Records one stage execution; every call returns once it is on disk, and none waits for the store."""
 
-    def __init__(self, info: RunInfo, spool: Spool) -> None:
+    def __init__(self, cell: Cell, spool: Spool) -> None:
         """Points of an earlier attempt are remembered, since a resumed stage repeats its last steps."""
-        self.info = info
+        self.cell = cell
         self._spool = spool
         self._repeated = {
             (key, record["env_steps"])
@@ -88,21 +59,21 @@ class Run:
         self._spool.append(
             "agent",
             file=self._spool.keep_file(directory),
-            name=model_name(self.info.task, self.info.variant),
+            name=model_name(self.cell.task, self.cell.variant),
             image_size=image_size,
             actions=actions,
             digest=digest(directory),
         )
 
-    def _begin(self, settings: dict[str, JsonValue]) -> None:
+    def _begin(self, settings: dict[str, JsonValue], tags: Mapping[str, str]) -> None:
         """Say that the run goes on, with which settings and which code."""
         commit, dirty = git_state()
         self._spool.append("status", value="RUNNING")
         self._spool.append(
             "tags",
             values={
-                **self.info.tags,
-                "settings_hash": self.info.settings_hash,
+                **self.cell.tags,
+                **tags,
                 "git_commit": commit,
                 "git_dirty": dirty,
                 "mlflow.source.git.commit": commit,
@@ -117,23 +88,26 @@ class Run:
 
 @contextmanager
 def stage_run(
-    info: RunInfo,
+    cell: Cell,
     *,
     settings: dict[str, JsonValue],
+    settings_hash: str,
     experiment: str,
     timeout: float,
     spool: Path,
     parent_run_id: str | None = None,
     run_id: str | None = None,
+    title: str = "",
+    tags: Mapping[str, str] = {},
 ) -> Iterator[Run]:
     """A run for the length of the block; ``run_id`` goes on with an earlier one, ``parent_run_id`` nests it.
 
     It ends FINISHED, KILLED (Ctrl-C, SystemExit 130 or 143) or FAILED. A store that is away costs at most ``timeout``
     seconds at the start and at the end; what it has not got stays in ``spool``.
     """
-    opened = _open_spool(spool, run_id, timeout, experiment=experiment, name=info.name, parent=parent_run_id)
-    run = Run(info, opened)
-    run._begin(settings)
+    opened = _open_spool(spool, run_id, timeout, experiment=experiment, name=title or cell.title, parent=parent_run_id)
+    run = Run(cell, opened)
+    run._begin(settings, {"settings_hash": settings_hash, **tags})
     outbox = Outbox(opened)
     outbox.start(timeout)
     if outbox.trouble:

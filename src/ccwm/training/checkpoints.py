@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from pydantic import JsonValue
 
+from ccwm.errors import UserError
 from ccwm.files import write_atomically
-from ccwm.refusal import Refusal
 
 VERSION = 2
 KEPT = 2
@@ -21,11 +21,11 @@ BEST = "best-"
 log = logging.getLogger(__name__)
 
 
-class NoCheckpoint(Refusal, RuntimeError):
+class NoCheckpoint(UserError, RuntimeError):
     """There are checkpoints, but none of them can be used."""
 
 
-class OtherCheckpoint(Refusal, RuntimeError):
+class OtherCheckpoint(UserError, RuntimeError):
     """A checkpoint is whole, but was made with other settings or by another version."""
 
 

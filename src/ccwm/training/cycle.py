@@ -10,18 +10,18 @@ import torch
 from torch import distributed
 from torch.utils.data import DataLoader, Dataset
 
-from ccwm.agent.recurrent import RecurrentPolicy
-from ccwm.config import Train
-from ccwm.data.sampling import WindowSampler
-from ccwm.data.store import EpisodeStore
+from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.vector import World
 from ccwm.ops.ranks import world_size
+from ccwm.replay.sampling import WindowSampler
+from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import episode_seed
+from ccwm.settings.agent import Train
 from ccwm.structs import Batch
-from ccwm.training.acting import play
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.history import History
 from ccwm.training.module import CCWM, Counters
+from ccwm.training.rollouts import play
 from ccwm.training.signals import Interrupted, StopRequest
 
 
@@ -151,7 +151,7 @@ class Cycles(L.Callback):
             due = counters.env_steps // every > last["env_steps"] // every
             if not due and not (final and counters.updates > last["updates"]):
                 return
-        policy = RecurrentPolicy(module.learner.world_model, module.learner.behaviour.actor)
+        policy = RecurrentPolicy(module.learner.world_model, module.learner.actor_critic.actor)
         returns: list[float] = []
         successes: list[bool] = []
         for first in range(0, self.settings.evaluate_episodes, len(self.envs)):
@@ -175,7 +175,7 @@ class Cycles(L.Callback):
         counters = module.counters
         goal = self.first_env_steps + counters.cycle * self.settings.update_every
         policy = RecurrentPolicy(
-            module.learner.world_model, module.learner.behaviour.actor, exploration=self.exploration
+            module.learner.world_model, module.learner.actor_critic.actor, exploration=self.exploration
         )
         while counters.env_steps < min(goal, self.settings.env_steps):
             seed = episode_seed("episode", self.seed, counters.episodes)

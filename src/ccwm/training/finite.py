@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
 
 SMALLEST_SCALE = 1.0
 """Gradients that overflow at this scale of the loss are not overflowing because of their scale."""
 
 
-class NotFinite(Refusal, RuntimeError):
+class NotFinite(UserError, RuntimeError):
     """A loss or a gradient is NaN or infinite; nothing was stepped."""
 
 

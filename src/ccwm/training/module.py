@@ -9,10 +9,10 @@ import lightning as L
 import torch
 from torch import Tensor
 
-from ccwm.agent.learner import Learner
-from ccwm.config import Optimiser
+from ccwm.agents.learner import Learner
 from ccwm.ops.gaussian import full
 from ccwm.ops.ranks import averaged, world_size
+from ccwm.settings.agent import Optimiser
 from ccwm.structs import Batch
 from ccwm.training.finite import Watch
 

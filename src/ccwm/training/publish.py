@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ccwm.agent.export import AgentCard, save_agent
+from ccwm.agents.export import AgentCard, save_agent
 from ccwm.files import published, write_csv, write_json
 from ccwm.training.history import History, mean_height
+from ccwm.training.loop import Learning, Trained
 from ccwm.training.module import Counters
-from ccwm.training.run import Learning, Trained
 
 
 def publish_agent(directory: Path, trained: Trained, learning: Learning, *, task: str, variant: str, seed: int) -> None:
@@ -29,7 +29,7 @@ def publish_agent(directory: Path, trained: Trained, learning: Learning, *, task
         model=learning.model,
         retrace=learning.retrace,
         truncation=learning.truncation,
-        behaviour=learning.behaviour,
+        actor_critic=config.actor_critic,
     )
     with published(directory) as folder:
         save_agent(folder, learner, card)

@@ -22,8 +22,8 @@ import torch
 from torch import distributed
 from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
 
-from ccwm.config import Trainer
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
+from ccwm.settings.agent import Trainer
 
 PATIENCE = timedelta(days=1)
 """How long a rank waits for another: longer than any evaluation. A dead one is noticed at once, by its connection."""
@@ -32,7 +32,7 @@ GOODBYE = 60.0
 HOST = "127.0.0.1"
 
 
-class FollowerLost(Refusal, RuntimeError):
+class FollowerLost(UserError, RuntimeError):
     """A process that shared the batch has ended before its time; why, it has said itself."""
 
 
@@ -50,7 +50,7 @@ def device_of(trainer: Trainer, rank: int) -> int | list[int]:
         return 1
     there = torch.accelerator.device_count()
     if trainer.devices > there:
-        raise Refusal(f"trainer.devices is {trainer.devices}, but this machine has {there}: lower it")
+        raise UserError(f"trainer.devices is {trainer.devices}, but this machine has {there}: lower it")
     return [rank]
 
 
@@ -75,7 +75,7 @@ def leading(trainer: Trainer, command: str, orders: str) -> Iterator[None]:
                 yield
                 for follower in followers:
                     follower.wait(GOODBYE)
-    except Refusal:
+    except UserError:
         raise
     except RuntimeError as error:  # torch's word for a connection that has gone
         for follower in followers:

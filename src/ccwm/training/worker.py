@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
+from ccwm.envs.env import TaskEnv
 from ccwm.envs.factory import make_env
-from ccwm.envs.pixels import PixelEnv
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
             sys.exit(1)
 
 
-def _serve(link: Connection, env: PixelEnv) -> None:
+def _serve(link: Connection, env: TaskEnv) -> None:
     with contextlib.closing(env):
         while True:
             try:

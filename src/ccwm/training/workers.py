@@ -18,7 +18,7 @@ import numpy as np
 
 from ccwm.envs.factory import make_env
 from ccwm.envs.vector import Answer, LaneEnvs, LocalLane
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
 from ccwm.training import worker
 
 RESTARTS = 1
@@ -30,7 +30,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 log = logging.getLogger(__name__)
 
 
-class WorkerDied(Refusal, RuntimeError):
+class WorkerDied(UserError, RuntimeError):
     """An environment's process has died more often than it is started again."""
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ccwm.config import Settings
+from ccwm.cells import settings_hash
 from ccwm.files import published
-from ccwm.params import settings_hash
 from ccwm.progress import counter
-from ccwm.stage import WORK, Item
-from ccwm.training.collecting import collect_random
+from ccwm.settings.schema import Settings
+from ccwm.tracking.stage import WORK, Item
+from ccwm.training.collect import collect_random
 
 
 def first_episodes(settings: Settings, task: str, seed: int) -> Path:

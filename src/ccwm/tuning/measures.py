@@ -9,14 +9,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ccwm.data.sampling import WindowSampler
-from ccwm.data.store import EpisodeStore
 from ccwm.ops.truncation import kept_pairs
+from ccwm.replay.sampling import WindowSampler
+from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch
 from ccwm.training.history import History, Row
+from ccwm.training.loop import AgentConfig
 from ccwm.training.module import CCWM, Counters
 from ccwm.training.publish import summarise
-from ccwm.training.run import Learning
 
 BATCHES = 20
 """Batches of windows over which the truncation's F1 is taken."""
@@ -26,7 +26,7 @@ class Finished(NamedTuple):
     """A seed whose training is over, its replay memory still there."""
 
     module: CCWM
-    learning: Learning
+    learning: AgentConfig
     replay: Path
     seed: int
 
@@ -76,9 +76,9 @@ def truncation_f1(finished: Finished) -> float:
         batch = Batch(*(part.to(device) for part in sampler.draw(index)))
         noise = learner.noise(finished.seed, index, batch)
         posterior = learner.world_model.observe(batch, noise.posterior).posterior
-        behaviour = learner.behaviour
+        actor_critic = learner.actor_critic
         kept = learner.retracing.kept(
-            batch, posterior, learner.world_model, behaviour.actor, behaviour.critic, module.counters.env_steps
+            batch, posterior, learner.world_model, actor_critic.actor, actor_critic.critic, module.counters.env_steps
         )
         inside = ~batch.is_first[1:]
         masks.append((~kept_pairs(kept, batch.is_first) & inside, batch.irreversible[1:] & inside))

@@ -12,10 +12,10 @@ from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 from optuna.trial import TrialState
 from ruamel.yaml import YAML
 
-from ccwm.config import Settings
 from ccwm.files import published, write_atomically, write_csv, write_json
 from ccwm.report.tuning import draw_study
-from ccwm.stage import origin
+from ccwm.settings.schema import Settings
+from ccwm.tracking.stage import origin
 from ccwm.tuning.measures import MEASURES
 from ccwm.tuning.outcome import Candidate, Outcome, Row
 from ccwm.tuning.space import Space, nested

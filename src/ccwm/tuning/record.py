@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ccwm.params import settings_hash
+from ccwm.cells import settings_hash
 from ccwm.tracking import Run, RunInfo
 from ccwm.tuning.outcome import Candidate, Row
 from ccwm.tuning.space import trial_settings

@@ -12,8 +12,8 @@ from optuna.pruners import BasePruner, HyperbandPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
-from ccwm.config import Tune
 from ccwm.seeds import episode_seed
+from ccwm.settings.tune import Tune
 
 
 class ByNumber(BaseSampler):

@@ -14,10 +14,10 @@ from optuna import Study
 from optuna.storages import BaseStorage
 from optuna.trial import Trial, TrialState
 
-from ccwm.config import Settings
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import needs_gl
-from ccwm.refusal import Refusal
+from ccwm.errors import UserError
+from ccwm.settings.schema import Settings
 from ccwm.tracking import ensure_store
 from ccwm.tracking.git import git_state
 from ccwm.training.finite import NotFinite
@@ -38,7 +38,7 @@ POLL_SECONDS = 1.0
 HOUR = 3600.0
 
 
-class NoTrial(Refusal, RuntimeError):
+class NoTrial(UserError, RuntimeError):
     """Not one trial came to its end."""
 
 

@@ -10,10 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ccwm.config import Parameter, Settings
 from ccwm.envs.tasks import MAZE_TASKS, check_task
-from ccwm.params import LEARNING, BadParams, guess, resolve
-from ccwm.presets import load_preset
+from ccwm.errors import did_you_mean
+from ccwm.settings.parsing import BadParams
+from ccwm.settings.presets import load_preset
+from ccwm.settings.schema import Settings
+from ccwm.settings.tune import Parameter
+from ccwm.settings.variants import OVERRIDABLE, resolve
 
 Point = dict[str, Any]
 """A value for every key of the space, as ``params.yaml`` would have it."""
@@ -193,15 +196,15 @@ def _values(settings: Settings, space: Space) -> Point:
 
 def _check_key(key: str, where: str, settings: Settings) -> None:
     content = settings.model_dump(mode="json")
-    known = [f"{section}.{field}" for section in LEARNING for field in content[section]]
+    known = [f"{section}.{field}" for section in OVERRIDABLE for field in content[section]]
     if key not in known:
         section = key.partition(".")[0]
-        near = [name for name in known if name.startswith(f"{section}.")] if section in LEARNING else known
-        found = guess(key, near)
-        hint = found if section in LEARNING else found.split(" Known:")[0]
+        near = [name for name in known if name.startswith(f"{section}.")] if section in OVERRIDABLE else known
+        found = did_you_mean(key, near)
+        hint = found if section in OVERRIDABLE else found.split(" Known:")[0]
         raise BadParams(
             f"{where}: {key!r} is no setting of training; keys are `section.field` with a section of "
-            f"{', '.join(LEARNING)}.{hint}"
+            f"{', '.join(OVERRIDABLE)}.{hint}"
         )
 
 

@@ -16,9 +16,9 @@ from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from ccwm.config import Settings
-from ccwm.refusal import Refusal
-from ccwm.stage import WORK
+from ccwm.errors import UserError
+from ccwm.settings.schema import Settings
+from ccwm.tracking.stage import WORK
 
 RETRIES = 5
 """How often a trial whose process was killed is begun again, before it counts as failed: it may be what kills them."""
@@ -28,7 +28,7 @@ CONNECT_SECONDS = 10
 SCHEMA_SECONDS = 30.0
 
 
-class StorageAway(Refusal, ConnectionError):
+class StorageAway(UserError, ConnectionError):
     """The storage cannot be reached or read."""
 
 

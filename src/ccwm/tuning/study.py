@@ -16,9 +16,10 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
-from ccwm.config import Settings
-from ccwm.params import BadParams, stage_values
+from ccwm.cells import stage_values
 from ccwm.seeds import named_seed
+from ccwm.settings.parsing import BadParams
+from ccwm.settings.schema import Settings
 from ccwm.tracking.run import flat_params
 from ccwm.tuning.space import Point, Space, default_point, paper_point, trial_settings
 

@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from ccwm.config import Settings
+from ccwm.cells import settings_hash, stage_values
 from ccwm.files import write_json
-from ccwm.params import settings_hash, stage_values
-from ccwm.stage import WORK
+from ccwm.settings.schema import Settings
 from ccwm.tracking import Run, RunInfo, stage_run
+from ccwm.tracking.stage import WORK
 from ccwm.training.history import Row
+from ccwm.training.loop import AgentConfig, Trained, train
 from ccwm.training.progress import hidden_progress
 from ccwm.training.publish import publish_agent, summarise
-from ccwm.training.run import Learning, Trained, train
-from ccwm.training.workplace import exclusive, work_directory
+from ccwm.training.work_directory import exclusive, work_directory
 from ccwm.tuning.data import first_episodes
 from ccwm.tuning.measures import MEASURES, Finished, Measure
 from ccwm.tuning.space import Point, nested, trial_settings
@@ -122,7 +122,7 @@ class Bench:
     ) -> SeedResult:
         """Train one seed of a trial and measure it; what was begun before is gone on with."""
         tune, settings = self.settings.tune, trial_settings(self.settings, point)
-        learning = Learning(*(getattr(settings, section) for section in Learning._fields))
+        learning = AgentConfig(*(getattr(settings, section) for section in AgentConfig._fields))
         data = first_episodes(self.settings, tune.task, seed)
         info = RunInfo(
             "tune-seed",
@@ -216,7 +216,7 @@ class _Reporting:
     The curve is kept on disk, since a run that goes on from a checkpoint does not tell of its earlier points.
     """
 
-    def __init__(self, path: Path, index: int, learning: Learning, measure: Measure, report: Report) -> None:
+    def __init__(self, path: Path, index: int, learning: AgentConfig, measure: Measure, report: Report) -> None:
         self._path, self._index, self._measure, self._report = path, index, measure, report
         self._steps = Steps(learning.train.env_steps, learning.train.evaluate_every)
         self._curve: list[Row] = json.loads(path.read_text())["curve"] if path.is_file() else []

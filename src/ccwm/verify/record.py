@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ccwm.config import Section
+from ccwm.errors import UserError
 from ccwm.files import write_json
-from ccwm.params import read_yaml
-from ccwm.refusal import Refusal
+from ccwm.settings.parsing import read_yaml
+from ccwm.settings.section import Section
 
 FOLDER = Path("verify")
 RESULTS = FOLDER / "results.json"
@@ -48,7 +48,7 @@ class Record(Section):
     stages: dict[str, StageRecord]
 
 
-class BadRecord(Refusal, ValueError):
+class BadRecord(UserError, ValueError):
     """A record is missing or cannot be read."""
 
 

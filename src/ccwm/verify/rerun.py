@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ccwm.params import STAGES, guess
+from ccwm.cells import STAGES
+from ccwm.errors import UserError, did_you_mean
 from ccwm.progress import counter
-from ccwm.refusal import Refusal
 from ccwm.verify.record import read_lock
 
 MADE = ("dvc.lock", "results", "data", "models", "report", ".work")
@@ -20,7 +20,7 @@ FOREIGN = ("MLFLOW_", "DVC_", "GIT_", "CCWM_")
 """Variables that would lead a clone back to the project, or to somebody's store."""
 
 
-class CannotVerify(Refusal, RuntimeError):
+class CannotVerify(UserError, RuntimeError):
     """The pipeline could not be run again."""
 
 
@@ -140,7 +140,7 @@ def chosen_stages(names: Sequence[str], root: Path) -> list[str]:
     kinds = {name.partition("@")[0]: None for name in known}
     for name in names:
         if name not in known and name not in kinds:
-            raise CannotVerify(f"no stage {name!r} in dvc.lock.{guess(name, [*kinds, *known])}")
+            raise CannotVerify(f"no stage {name!r} in dvc.lock.{did_you_mean(name, [*kinds, *known])}")
     order = list(STAGES)
     chosen = [name for name in known if not names or name in names or name.partition("@")[0] in names]
     return sorted(chosen, key=lambda name: order.index(name.partition("@")[0]))

@@ -1,1 +1,0 @@
-"""The world model, the behaviour and the recurrent policy."""

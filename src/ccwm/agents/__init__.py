@@ -1,0 +1,1 @@
+"""The world model, the actor_critic and the recurrent policy."""

@@ -1,0 +1,168 @@
+"""`ccwm tune`: search, look at a search, and write its winner into params.yaml."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import io
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+from ruamel.yaml import YAML
+from ruamel.yaml.representer import RoundTripRepresenter
+
+from ccwm.errors import did_you_mean
+from ccwm.files import write_atomically
+from ccwm.settings.loading import load_settings
+from ccwm.settings.parsing import BadParams, parse
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
+
+PARAMS = Path("params.yaml")
+RESULTS = Path("results/tune")
+OPTIONS = {
+    "study": "Join or begin the search of this name instead of tune.study.",
+    "trials": "Trials of the whole study, instead of tune.trials.",
+    "hours": "Hours after which this process begins no further trial, instead of tune.hours.",
+    "storage": "postgresql://user@host/database, instead of tune.storage.",
+}
+
+tune = typer.Typer(help="Search for better settings (docs/tuning.md).")
+console = Console()
+
+Study = Annotated[str | None, typer.Option(help=OPTIONS["study"])]
+Storage = Annotated[str | None, typer.Option(help=OPTIONS["storage"])]
+
+
+@tune.callback(invoke_without_command=True)
+def run(
+    context: typer.Context,
+    study: Study = None,
+    trials: Annotated[int | None, typer.Option(help=OPTIONS["trials"])] = None,
+    hours: Annotated[float | None, typer.Option(help=OPTIONS["hours"])] = None,
+    storage: Storage = None,
+) -> None:
+    """Search for better settings: `ccwm tune`, as often at once as there are cores to use."""
+    if context.invoked_subcommand is not None:
+        return
+    from ccwm.tuning.search import search
+
+    folder = search(search_settings(study=study, trials=trials, hours=hours, storage=storage))
+    console.print(f"Results in {folder}; `ccwm tune apply` writes the winner into {PARAMS}")
+
+
+@tune.command("show")
+def show(study: Study = None, storage: Storage = None) -> None:
+    """Print the trials of a search, finished or not."""
+    from ccwm.tuning.board import trials_table
+    from ccwm.tuning.outcome import read_outcome
+    from ccwm.tuning.storage import study_storage
+    from ccwm.tuning.study import load_studies
+
+    settings = search_settings(study=study, storage=storage)
+    searched, fresh = load_studies(study_storage(settings), settings.tune.study)
+    outcome = read_outcome(searched, fresh, top=settings.tune.top)
+    console.print(trials_table(outcome.rows, list(settings.tune.space), outcome.best))
+    for candidate in outcome.candidates:
+        checked = candidate.fresh
+        value = f"{checked.value:.4g}" if checked is not None and checked.value is not None else "not yet measured"
+        mark = ", the winner" if candidate is outcome.winner else ""
+        console.print(f"trial {candidate.searched.number} on fresh seeds: {value}{mark}", highlight=False)
+
+
+@tune.command("apply")
+def apply(
+    study: Study = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
+) -> None:
+    """Write the winner of a search into the overrides of its variant in params.yaml."""
+    settings = load_settings(PARAMS)
+    winner = read_winner(study or settings.tune.study)
+    old = PARAMS.read_text(encoding="utf-8")
+    new = with_winner(old, winner["variant"], winner["point"], settings)
+    if new == old:
+        console.print(f"{PARAMS} has these values already")
+        return
+    diff = "".join(
+        difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(PARAMS), f"{PARAMS} with the winner", n=1)
+    )
+    if console.is_terminal:
+        console.print(Syntax(diff, "diff", background_color="default"))
+    else:
+        typer.echo(diff, nl=False)
+    if not yes:
+        typer.confirm("Write this?", abort=True)
+    write_atomically(PARAMS, new.encode())
+    listed = winner["variant"] in settings.study.variants
+    console.print(
+        "Written; `dvc repro` trains what changed"
+        if listed
+        else f"Written; add {winner['variant']} to study.variants to have it trained by `dvc repro`"
+    )
+
+
+def search_settings(
+    *,
+    study: str | None = None,
+    trials: int | None = None,
+    hours: float | None = None,
+    storage: str | None = None,
+) -> Settings:
+    """params.yaml with what the command line says instead, checked like the file."""
+    settings = load_settings(PARAMS)
+    given = {"study": study, "trials": trials, "hours": hours, "storage": storage}
+    content = settings.model_dump(mode="json")
+    content["tune"] |= {name: value for name, value in given.items() if value is not None}
+    return parse(content, where="command line")
+
+
+def parse_search() -> Settings:
+    """The same from the arguments of a script."""
+    parser = argparse.ArgumentParser(description="Search for better settings.")
+    kinds: dict[str, type] = {"study": str, "trials": int, "hours": float, "storage": str}
+    for name, text in OPTIONS.items():
+        parser.add_argument(f"--{name}", type=kinds[name], help=text)
+    return search_settings(**vars(parser.parse_args()))
+
+
+def read_winner(study: str) -> dict[str, Any]:
+    """The winner of a finished search with its variant; BadParams where there is none."""
+    path = RESULTS / study / "study.json"
+    if not path.is_file():
+        known = sorted(each.parent.name for each in RESULTS.glob("*/study.json"))
+        raise BadParams(f"{path} is missing: `ccwm tune` writes it at the end of a search.{did_you_mean(study, known)}")
+    summary = json.loads(path.read_text())
+    if summary["winner"] is None:
+        raise BadParams(f"{path} names no winner: run `ccwm tune` again, which goes on where the search was")
+    return {**summary["winner"], "variant": summary["variant"]}
+
+
+def with_winner(text: str, variant: str, point: dict[str, Any], settings: Settings) -> str:
+    """The text of params.yaml with the point in the variant's overrides, everything else as it was, and checked."""
+    if variant not in settings.variants:
+        raise BadParams(
+            f"{PARAMS}: variants has no {variant!r}, which was tuned.{did_you_mean(variant, settings.variants)}"
+        )
+    layout = YAML()
+    layout.Representer = _PlainNull
+    layout.preserve_quotes = True
+    layout.width = 4096
+    content = layout.load(text)
+    content["variants"][variant].update(point)
+    written = io.StringIO()
+    layout.dump(content, written)
+    resolve(parse(YAML(typ="safe").load(written.getvalue()), where=str(PARAMS)), variant)
+    return written.getvalue()
+
+
+class _PlainNull(RoundTripRepresenter):
+    """Writes null as it was read, where ruamel would leave it out."""
+
+
+_PlainNull.add_representer(
+    type(None), lambda representer, _: representer.represent_scalar("tag:yaml.org,2002:null", "null")
+)

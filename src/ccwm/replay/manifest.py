@@ -1,0 +1,107 @@
+"""``manifest.jsonl``: one line of JSON for each stored episode, in the order in which they were collected.
+
+The line is written after its episode, so that a line is a promise: an episode without one was never reported as
+written. A last line without its newline was torn by a kill; it promises nothing and the next line replaces it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ccwm.files import sync_directory
+from ccwm.replay.episodes import SCHEMA
+
+MANIFEST = "manifest.jsonl"
+Count = Annotated[int, Field(ge=1)]
+
+
+class DamagedManifest(ValueError):
+    """A manifest that does not tell which episodes there are."""
+
+
+class Entry(BaseModel):
+    """One line: what the store promises about one episode."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, serialize_by_alias=True, validate_by_name=True
+    )
+
+    # The pattern keeps a manifest from naming a file outside its directory.
+    name: Annotated[str, Field(pattern=r"^\d{6,}\.safetensors$")]
+    steps: Count  # L, the reset included
+    size: Count  # pixels of a side
+    actions: Count  # A
+    episode_return: Annotated[float, Field(alias="return")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    # `schema` would shadow a method of BaseModel.
+    schema_version: Annotated[Literal[1], Field(alias="schema")] = SCHEMA
+
+
+class Manifest:
+    """The entries on disk; append-only but for ``truncate``, with one writer at a time."""
+
+    def __init__(self, directory: Path, *, create: bool) -> None:
+        self.path = directory / MANIFEST
+        self.entries: list[Entry] = []
+        self._ends: list[int] = []  # byte offset behind each entry's line
+        if create and not self.path.exists():
+            self._create(directory)
+        self._read()
+
+    def append(self, entry: Entry) -> None:
+        """Add one line and force it to disk; a line that cannot be written whole is taken back."""
+        line = entry.model_dump_json().encode() + b"\n"
+        with self.path.open("r+b", buffering=0) as file:
+            file.truncate(self._end)  # cuts a torn line
+            try:
+                file.seek(self._end)
+                written = file.write(line)
+                if written != len(line):
+                    raise OSError(f"only {written} of {len(line)} bytes could be written to {self.path}")
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(self._end)
+                raise
+        self._ends.append(self._end + len(line))
+        self.entries.append(entry)
+
+    def refresh(self) -> None:
+        """Read the lines that another process, the directory's one writer, has added."""
+        self._read()
+
+    def truncate(self, count: int) -> list[Entry]:
+        """Forget all entries but the first ``count`` and return the forgotten ones."""
+        forgotten = self.entries[count:]
+        del self.entries[count:], self._ends[count:]
+        with self.path.open("r+b") as file:
+            file.truncate(self._end)
+            os.fsync(file.fileno())
+        return forgotten
+
+    @property
+    def _end(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def _create(self, directory: Path) -> None:
+        # An empty manifest is written before the first episode, so that a missing one can only be a lost one.
+        if any(directory.glob("*.safetensors")):
+            raise DamagedManifest(f"{directory} holds episodes but no {MANIFEST}: restore it, or remove the directory")
+        self.path.touch()
+        sync_directory(directory)
+
+    def _read(self) -> None:
+        *lines, _torn = self.path.read_bytes()[self._end :].split(b"\n")
+        for number, line in enumerate(lines, start=len(self.entries) + 1):
+            try:
+                entry = Entry.model_validate_json(line)
+            except ValidationError as error:
+                problems = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}".strip() for e in error.errors())
+                raise DamagedManifest(
+                    f"{self.path}, line {number}: {problems}. Restore it, or remove the directory and collect again"
+                ) from error
+            self._ends.append(self._end + len(line) + 1)
+            self.entries.append(entry)

@@ -1,0 +1,107 @@
+"""Training windows, drawn from the episodes on disk as a pure function of seed, update and manifest."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ccwm.errors import UserError
+from ccwm.replay.episodes import DTYPES, read_window
+from ccwm.replay.store import EpisodeStore
+from ccwm.structs import Batch, Episode
+
+
+class TooShort(UserError, ValueError):
+    """No episode is as long as a window."""
+
+
+class WindowSampler:
+    """Draws batches of B windows of T consecutive steps; no window crosses an episode's end.
+
+    ``sampling`` is ``episodes`` (uniform over episodes, then over starts; Dreamer's way) or ``steps`` (uniform over all
+    windows). The sampler keeps nothing between draws: the batch of an update is the same after a restart, in another
+    process, and whatever was appended later if ``episodes`` says how many there were. ``columns`` says which of the B
+    windows are read, where processes share a batch.
+    """
+
+    def __init__(
+        self,
+        store: EpisodeStore,
+        *,
+        batch: int,
+        length: int,
+        seed: int,
+        sampling: Literal["episodes", "steps"] = "episodes",
+        columns: slice = slice(None),
+    ) -> None:
+        self.store = store
+        self.batch = batch
+        self.length = length
+        self.seed = seed
+        self.sampling = sampling
+        self.columns = columns
+
+    @property
+    def too_short(self) -> int:
+        """Episodes that are never drawn because a window does not fit into them."""
+        _, windows = self._windows(None)
+        return int((windows < 1).sum())
+
+    def draw(self, update: int, episodes: int | None = None) -> Batch:
+        """The batch of ``update`` from the manifest's first ``episodes``, or its ``columns``: [T, B, ...] on the CPU.
+
+        The image is [T, B, 3, size, size] over memory in [T, B, size, size, 3] order: folding T and B gives a
+        channels-last tensor without a copy.
+        """
+        chosen, starts = (drawn[self.columns] for drawn in self._choose(update, episodes))
+        entries = self.store.entries
+        window = self._buffers(len(chosen), entries[chosen[0]].size, entries[chosen[0]].actions)
+        for column, (index, start) in enumerate(zip(chosen, starts, strict=True)):
+            read_window(self.store.path(index), start, Episode(*(array[:, column] for array in window)))
+        position = np.arange(self.length)[:, None] + np.array(starts)
+        lengths = np.array([entries[index].steps for index in chosen])
+        tensors: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in window._asdict().items()}
+        tensors["image"] = tensors["image"].permute(0, 1, 4, 2, 3)
+        return Batch(
+            **tensors,
+            position=torch.from_numpy(position),
+            episode_length=torch.from_numpy(np.tile(lengths, (self.length, 1))),
+        )
+
+    def _choose(self, update: int, episodes: int | None) -> tuple[list[int], list[int]]:
+        """The manifest's index and the start of each of the B windows."""
+        eligible, windows = self._windows(episodes)
+        fits = windows >= 1
+        if not fits.any():
+            raise TooShort(
+                f"none of the {len(eligible)} episodes to draw from in {self.store.directory} has train.length = "
+                f"{self.length} steps: lower train.length, or collect longer episodes"
+            )
+        eligible, windows = eligible[fits], windows[fits]
+        random = np.random.Generator(np.random.Philox(key=np.array([self.seed, update], dtype=np.uint64)))
+        if self.sampling == "episodes":
+            drawn = random.integers(len(eligible), size=self.batch)
+            starts = random.integers(windows[drawn])
+        else:
+            ends = np.cumsum(windows)
+            window = random.integers(ends[-1], size=self.batch)
+            drawn = np.searchsorted(ends, window, side="right")
+            starts = window - (ends - windows)[drawn]
+        return eligible[drawn].tolist(), starts.tolist()
+
+    def _windows(self, episodes: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """The eligible episodes' indices, and how many windows start in each (below 1: too short)."""
+        eligible = np.array(self.store.eligible(episodes), dtype=np.int64)
+        entries = self.store.entries
+        steps = np.array([entries[index].steps for index in eligible], dtype=np.int64)
+        return eligible, steps - self.length + 1
+
+    def _buffers(self, columns: int, size: int, actions: int) -> Episode:
+        """Uninitialised memory for one batch, [T, B, ...] of each key."""
+        trailing: dict[str, tuple[int, ...]] = {"image": (size, size, 3), "action": (actions,)}
+        return Episode(
+            **{name: np.empty((self.length, columns, *trailing.get(name, ())), dtype) for name, dtype in DTYPES.items()}
+        )

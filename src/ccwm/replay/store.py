@@ -1,0 +1,211 @@
+"""A directory of episodes: appended one by one, checked when opened, never trained on when damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+
+from ccwm.errors import UserError
+from ccwm.files import sync_directory, temporary_path, write_atomically
+from ccwm.replay.episodes import DamagedEpisode, parse_episode, read_episode, write_episode
+from ccwm.replay.manifest import MANIFEST, Entry, Manifest
+from ccwm.structs import Episode
+
+QUARANTINE = "quarantine"
+log = logging.getLogger(__name__)
+
+
+class TooManyDamaged(UserError, RuntimeError):
+    """More of a store is damaged than a result may be built on."""
+
+
+class EpisodeStore:
+    """Episodes in the order of their manifest, in a directory with at most one writer.
+
+    ``capacity`` is in stored steps: ``eligible`` leaves out the oldest episodes beyond it, which stay on disk.
+    ``read_only`` changes nothing on disk, not even to quarantine a damaged file.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        capacity: int | None = None,
+        damaged_share: float = 0.05,
+        read_only: bool = False,
+    ) -> None:
+        self.directory = directory
+        self.capacity = capacity
+        self.damaged_share = damaged_share
+        self.read_only = read_only
+        if read_only and not (directory / MANIFEST).is_file():
+            raise FileNotFoundError(
+                f"{directory} is no episode store: it has no {MANIFEST}. Run the stage that makes it"
+            )
+        if not read_only:
+            directory.mkdir(parents=True, exist_ok=True)
+        self._manifest = Manifest(directory, create=not read_only)
+        self._damaged = self._verify()
+        if not read_only:
+            self._quarantine()
+            for leftover in directory.glob(temporary_path(Path("*")).name):  # of a writer that was killed
+                leftover.unlink()
+
+    def __len__(self) -> int:
+        """Episodes in the manifest, the damaged ones included, so that a count keeps its meaning."""
+        return len(self._manifest.entries)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What the manifest says of each episode, oldest first."""
+        return tuple(self._manifest.entries)
+
+    @property
+    def steps(self) -> int:
+        """Stored steps of all episodes, resets included: actions taken are ``steps - len(store)``."""
+        return sum(entry.steps for entry in self._manifest.entries)
+
+    @property
+    def damaged(self) -> int:
+        """Episodes of the manifest that cannot be read."""
+        return len(self._damaged)
+
+    def path(self, index: int) -> Path:
+        """The file of the manifest's episode ``index``."""
+        return self.directory / self._manifest.entries[index].name
+
+    def episode(self, index: int) -> Episode:
+        """The manifest's episode ``index``, whole; DamagedEpisode where it is damaged."""
+        if index in self._damaged:
+            raise DamagedEpisode(self.path(index), self._damaged[index])
+        return read_episode(self.path(index))
+
+    def eligible(self, episodes: int | None = None) -> list[int]:
+        """Which of the manifest's first ``episodes`` may be drawn, oldest first: the whole ones within ``capacity``."""
+        count = len(self) if episodes is None else episodes
+        if not 0 <= count <= len(self):
+            raise ValueError(f"{self.directory} holds {len(self)} episodes, so there are no first {count}")
+        chosen: list[int] = []
+        steps = 0
+        for index in reversed(range(count)):
+            if index in self._damaged:
+                continue
+            steps += self._manifest.entries[index].steps
+            if chosen and self.capacity is not None and steps > self.capacity:
+                break
+            chosen.append(index)
+        return chosen[::-1]
+
+    def append(self, episode: Episode) -> None:
+        """Store one more episode; when this returns, it survives a kill and a power cut."""
+        path = self._next_path(episode)
+        self._promise(path, episode, write_episode(path, episode))
+
+    def adopt(self, path: Path) -> None:
+        """Store a checked copy of an episode file that lives elsewhere."""
+        data = path.read_bytes()
+        episode = parse_episode(data, path)
+        target = self._next_path(episode)
+        write_atomically(target, data)
+        self._promise(target, episode, hashlib.sha256(data).hexdigest())
+
+    def copy_from(self, directory: Path) -> None:
+        """Begin with the whole episodes of another store; a repeated call goes on where a killed one stopped."""
+        source = EpisodeStore(directory, damaged_share=self.damaged_share, read_only=True)
+        have = 0
+        for index, entry in enumerate(source.entries):
+            if have < len(self) and self._manifest.entries[have].sha256 == entry.sha256:
+                have += 1
+            elif index in source._damaged:
+                continue
+            elif have == len(self):
+                self.adopt(source.path(index))
+                have += 1
+            else:
+                raise ValueError(
+                    f"{self.directory} does not begin with the episodes of {directory} (episode {have} differs): "
+                    f"start in a fresh directory"
+                )
+
+    def refresh(self) -> None:
+        """See the episodes that the directory's one writer, another process, has appended since."""
+        self._manifest.refresh()
+
+    def truncate(self, count: int) -> None:
+        """Forget the episodes after the first ``count``, as a resume from an older checkpoint does."""
+        self._refuse_read_only()
+        if not 0 <= count <= len(self):
+            raise ValueError(f"{self.directory} holds {len(self)} episodes, it cannot be cut to {count}")
+        # The manifest first: a kill in between leaves files that no line promises, and the next append overwrites them.
+        for entry in self._manifest.truncate(count):
+            (self.directory / entry.name).unlink(missing_ok=True)
+        self._damaged = {index: reason for index, reason in self._damaged.items() if index < count}
+        sync_directory(self.directory)
+
+    def _next_path(self, episode: Episode) -> Path:
+        """Where the next episode goes, if it belongs here."""
+        self._refuse_read_only()
+        if self._manifest.entries:
+            first = self._manifest.entries[0]
+            expected = ((first.size, first.size, 3), (first.actions,))
+            if (episode.observation.shape[1:], episode.action.shape[1:]) != expected:
+                raise ValueError(
+                    f"{self.directory} holds steps of image {expected[0]} and action {expected[1]}; this episode's are "
+                    f"{episode.observation.shape[1:]} and {episode.action.shape[1:]}: use one directory for one task"
+                )
+        return self.directory / f"{len(self):06d}.safetensors"
+
+    def _promise(self, path: Path, episode: Episode, sha256: str) -> None:
+        """Write the manifest's line for an episode that is on disk, or take the episode back."""
+        steps, size = episode.observation.shape[:2]
+        try:
+            self._manifest.append(
+                Entry(
+                    name=path.name,
+                    steps=steps,
+                    size=size,
+                    actions=episode.action.shape[1],
+                    episode_return=float(episode.reward.sum(dtype="float64")),
+                    sha256=sha256,
+                )
+            )
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+
+    def _refuse_read_only(self) -> None:
+        if self.read_only:
+            raise PermissionError(f"{self.directory} was opened read-only: copy it with copy_from to change it")
+
+    def _verify(self) -> dict[int, str]:
+        """Check each file against its SHA-256; index → reason of the damaged ones, or refuse above the share."""
+        damaged: dict[int, str] = {}
+        for index, entry in enumerate(self._manifest.entries):
+            path = self.path(index)
+            if not path.exists():
+                quarantined = (self.directory / QUARANTINE / entry.name).exists()
+                damaged[index] = "it is in quarantine" if quarantined else "it is missing"
+            elif _sha256(path) != entry.sha256:
+                damaged[index] = "its SHA-256 is not the manifest's"
+        if len(damaged) > self.damaged_share * len(self):
+            names = ", ".join(self._manifest.entries[index].name for index in list(damaged)[:5])
+            raise TooManyDamaged(
+                f"{len(damaged)} of {len(self)} episodes in {self.directory} are damaged (first: {names}), more than "
+                f"the share of {self.damaged_share:.0%}. Restore the files, or remove the directory and collect again"
+            )
+        for index, reason in damaged.items():
+            log.warning("%s is left out: %s", self.path(index), reason)
+        return damaged
+
+    def _quarantine(self) -> None:
+        for index in self._damaged:
+            path = self.path(index)
+            if path.exists():
+                (self.directory / QUARANTINE).mkdir(exist_ok=True)
+                path.replace(self.directory / QUARANTINE / path.name)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Every setting: schema, loading, variants, presets and their reference."""

@@ -1,0 +1,234 @@
+"""The sections that decide an agent: frozen, strict, each field with its bounds and a sentence.
+
+Maths never sees these classes; it takes values.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from ccwm.settings.section import Fraction, LearningRate, Section
+
+
+class Env(Section):
+    """How an environment is observed and stepped."""
+
+    size: Literal[32, 64] = 64
+    """Height and width of the image in pixels."""
+    action_repeat: int = Field(2, ge=1, le=16)
+    """Simulator frames for each action of the agent."""
+    time_limit: int = Field(1000, ge=10, le=1_000_000)
+    """Environment steps (simulator frames) after which an episode is cut off, which is no termination."""
+    render_quality: Literal["fast", "full"] = "full"
+    """`full` is dm_control's own picture; `fast` leaves out shadows, reflections and multisampling."""
+
+
+class Replay(Section):
+    """How training windows are drawn from the episodes."""
+
+    sampling: Literal["steps", "episodes"] = "episodes"
+    """`episodes` draws an episode, then a start (Dreamer's way); `steps` draws uniformly over all stored windows."""
+    capacity: int = Field(2_000_000, ge=1000)
+    """Environment steps kept; the oldest episodes beyond it are no longer drawn."""
+
+
+class Model(Section):
+    """The world model: encoder, RSSM, decoder and heads."""
+
+    depth: int = Field(32, ge=1, le=256)
+    """Channels of the first convolution; each later layer doubles them."""
+    deter: int = Field(256, ge=1, le=8192)
+    """Units of the GRU, the deterministic part of a state."""
+    stoch: int = Field(32, ge=1, le=1024)
+    """Dimensions of the Gaussian part of a state."""
+    hidden: int = Field(256, ge=1, le=8192)
+    """Units of the dense layers inside the RSSM."""
+    activation: Literal["relu", "elu"] = "relu"
+    """Activation of the RSSM's dense layers: the paper's ReLU, or Dreamer's ELU, faster to learn in small networks."""
+    init: Literal["glorot", "torch"] = "glorot"
+    """Initial weights of every layer: TensorFlow's (the paper's framework), or torch's, which are smaller."""
+    min_std: float = Field(0.1, gt=0, le=10)
+    """Added to softplus, so that no latent Gaussian collapses."""
+    reward_layers: int = Field(2, ge=1, le=8)
+    """Hidden layers of the reward head."""
+    reward_units: int = Field(512, ge=1, le=8192)
+    """Units of each hidden layer of the reward and continue heads."""
+    free_nats: float = Field(3.0, ge=0)
+    """The averaged KL costs nothing below this many nats."""
+    kl_scale: float = Field(1.0, ge=0)
+    """β, the weight of the KL term."""
+    observation_scale: float = Field(1.0, gt=0)
+    """Weight of the observation term; 1 is a unit-variance Gaussian, on pixels in [-0.5, 0.5]."""
+    reward_scale: float = Field(1.0, gt=0)
+    """Weight of the reward term."""
+    continues: bool = False
+    """Whether a head predicts termination; only for tasks whose episodes terminate."""
+
+
+class Retrace(Section):
+    """Learning via retracing: from each state back to the one before it."""
+
+    weight: float = Field(1.0, ge=0)
+    """λ, the scale of the cycle term; 0 is exactly the Dreamer baseline, and nothing of retracing is computed."""
+    loss: Literal["bisimulation", "l2", "reconstruction"] = "bisimulation"
+    """How the retraced state is compared with the original one."""
+    horizon: int = Field(1, ge=1, le=50)
+    """K, how many steps a chain walks back."""
+    samples: int = Field(1, ge=1, le=64)
+    """Draws of each retraced state that the loss is averaged over."""
+    reverse_action: Literal["joint", "separate"] = "joint"
+    """Whether ρ learns with the world model, or on its own optimiser with the world model detached."""
+    reverse_units: int = Field(256, ge=1, le=8192)
+    """Units of each of the two hidden layers of ρ."""
+    detach: Literal["none", "original"] = "none"
+    """`original` puts a stop-gradient on the original state, so that only the retraced one moves."""
+
+
+class Truncation(Section):
+    """Which states leave the retrace loss because their transitions look irreversible."""
+
+    mode: Literal["none", "adaptive", "auto", "scheduled"] = "none"
+    """`adaptive` follows changes of the value, `auto` also finds η, `scheduled` drops the end of every episode."""
+    threshold: float = Field(0.10, gt=0)
+    """η, the relative change of the windowed value that counts as sudden (`adaptive`)."""
+    window: int = Field(10, ge=1, le=1000)
+    """S, how many values are averaged."""
+    lookback: int | None = Field(None, ge=0, le=1000)
+    """τ, how many states before a change leave the loss; null means S. The paper has 5."""
+    start: int = Field(0, ge=0)
+    """ξ, environment steps before the critic is trusted to truncate. The paper waits for 100,000."""
+    rule: Literal["prose", "algorithm1"] = "prose"
+    """`prose` is the paper's Section 3.3; `algorithm1` its line 9 read to the letter."""
+    signal: Literal["value", "q"] = "value"
+    """`value` is V of each state; `q` is its predicted reward plus γV one model step ahead."""
+    final_share: Fraction = 0.3
+    """p, the final share of every episode that `scheduled` drops at the start."""
+    final_share_steps: int = Field(100_000, ge=1)
+    """Environment steps over which p falls linearly to 0."""
+
+
+class ActorCritic(Section):
+    """Actor and critic, learned in imagination."""
+
+    horizon: int = Field(15, ge=2, le=200)
+    """H, imagined steps from every start."""
+    starts_per_window: int | None = Field(None, ge=1)
+    """Posteriors of each window of the batch from which to imagine, drawn at random; null means all."""
+    discount: float = Field(0.99, gt=0, lt=1)
+    """γ, the discount factor."""
+    return_lambda: Fraction = 0.95
+    """λ of the λ-return and of GAE."""
+    gradient: Literal["dynamics", "reinforce"] = "dynamics"
+    """`dynamics` back-propagates through the model; `reinforce` is a policy gradient with GAE."""
+    entropy: float = Field(0.0, ge=0)
+    """Weight of the actor's entropy bonus."""
+    actor_layers: int = Field(4, ge=1, le=8)
+    """Hidden layers of the actor."""
+    critic_layers: int = Field(3, ge=1, le=8)
+    """Hidden layers of the critic."""
+    units: int = Field(512, ge=1, le=8192)
+    """Units of each hidden layer of actor and critic."""
+    init_std: float = Field(5.0, gt=0, le=20)
+    """Spread of an untrained actor before the tanh."""
+    min_std: float = Field(1e-4, gt=0, le=1)
+    """Least spread of the actor before the tanh."""
+    mean_scale: float = Field(5.0, gt=0, le=20)
+    """Bound of the actor's mean before the tanh; a smaller one keeps actions from saturating."""
+    exploration: float = Field(0.3, ge=0, le=2)
+    """Standard deviation of the noise added to actions while training, before they are clipped."""
+
+
+class Optimiser(Section):
+    """Adam, with a learning rate for each part."""
+
+    model_lr: LearningRate = 6e-4
+    """Learning rate of the world model."""
+    critic_lr: LearningRate = 8e-5
+    """Learning rate of the critic."""
+    actor_lr: LearningRate = 8e-5
+    """Learning rate of the actor."""
+    eps: float = Field(1e-7, gt=0, le=1)
+    """Adam's ε."""
+    grad_clip: float = Field(100.0, gt=0)
+    """Norm at which each part's gradient is clipped."""
+
+
+class Train(Section):
+    """The budget, and how acting and learning alternate."""
+
+    env_steps: int = Field(1_000_000, ge=1)
+    """Environment steps (simulator frames) to train for, the random episodes included."""
+    updates: int = Field(100, ge=1)
+    """Updates of a cycle; the first cycle learns from the random episodes alone."""
+    update_every: int = Field(1000, ge=1)
+    """Environment steps of a cycle: whole episodes are played until they are reached, then `updates` follow."""
+    batch: int = Field(64, ge=1, le=4096)
+    """Windows in a batch."""
+    length: int = Field(50, ge=3, le=1000)
+    """Steps of a window."""
+    evaluate_every: int = Field(10_000, ge=1)
+    """Environment steps between greedy evaluations on the learning curve."""
+    evaluate_episodes: int = Field(1, ge=1, le=1000)
+    """Episodes of each of these evaluations."""
+    log_every: int = Field(50, ge=1)
+    """Updates over which logged losses are averaged."""
+
+
+class Trainer(Section):
+    """Where training runs, and in which number format."""
+
+    accelerator: Literal["auto", "cpu", "gpu", "tpu", "mps"] = "auto"
+    """The kind of device."""
+    devices: int = Field(1, ge=1, le=64)
+    """How many devices share each batch, a process for each (on a CPU: how many processes); the first also acts."""
+    precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = "32-true"
+    """Number format of the update; mixed is slower than 32 on a CPU."""
+    strategy: Literal["auto", "ddp"] = "auto"
+    """How devices share the work: `ddp` averages their gradients; `auto` is that where there are several devices."""
+    threads: int = Field(2, ge=1, le=1024)
+    """CPU threads; pinned, because sums differ in their last bits between thread counts."""
+
+
+class AgentConfig(Section):
+    """All that decides an agent beside its task and its seed."""
+
+    env: Env
+    model: Model
+    retrace: Retrace
+    truncation: Truncation
+    actor_critic: ActorCritic
+    optimiser: Optimiser
+    replay: Replay
+    train: Train
+    trainer: Trainer
+
+    def flat(self) -> dict[str, JsonValue]:
+        """Plain values under dotted keys: `train.batch`."""
+        sections = self.model_dump(mode="json", include=set(AgentConfig.model_fields))
+        return {f"{name}.{field}": value for name, fields in sections.items() for field, value in fields.items()}
+
+    @model_validator(mode="after")
+    def _devices_have_work(self) -> Self:
+        devices = self.trainer.devices
+        if self.train.batch % devices:
+            raise ValueError(
+                f"train.batch ({self.train.batch}) must be a multiple of trainer.devices ({devices}), "
+                f"which share it evenly"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _windows_are_long_enough(self) -> Self:
+        length, starts = self.train.length, self.actor_critic.starts_per_window
+        if self.retrace.weight > 0 and self.retrace.horizon >= length:
+            raise ValueError(f"retrace.horizon ({self.retrace.horizon}) must be below train.length ({length})")
+        if starts is not None and starts > length:
+            raise ValueError(f"actor_critic.starts_per_window ({starts}) must be at most train.length ({length})")
+        if self.truncation.mode in ("adaptive", "auto") and self.truncation.window >= length:
+            raise ValueError(
+                f"truncation.window ({self.truncation.window}) must be below train.length ({length}), "
+                f"or no change of value would ever be seen"
+            )
+        return self

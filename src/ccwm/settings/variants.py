@@ -1,0 +1,29 @@
+"""Variants: named overrides of what only training reads."""
+
+from __future__ import annotations
+
+from ccwm.errors import did_you_mean
+from ccwm.settings.parsing import BadParams, parse, unknown_key
+from ccwm.settings.schema import Settings
+
+OVERRIDABLE = ("model", "retrace", "truncation", "actor_critic", "optimiser", "replay", "train")
+"""Sections that a variant may override: those that only training reads, so that other stages need not know variants."""
+
+
+def resolve(settings: Settings, variant: str) -> Settings:
+    """The settings with a variant's overrides (`retrace.weight: 0`) applied and checked."""
+    if variant not in settings.variants:
+        raise BadParams(f"unknown variant {variant!r}.{did_you_mean(variant, settings.variants)}")
+    content = settings.model_dump(mode="json")
+    for key, value in settings.variants[variant].items():
+        section, dot, field = key.partition(".")
+        where = f"variants.{variant}"
+        if section not in OVERRIDABLE or not dot:
+            raise BadParams(
+                f"{where}.{key}: a variant overrides `section.field` with a section of {', '.join(OVERRIDABLE)}, "
+                f"because only training knows variants"
+            )
+        if field not in content[section]:
+            raise BadParams(f"{where}: {unknown_key(key, content[section])}")
+        content[section][field] = value
+    return parse(content, where=f"variants.{variant}")

@@ -1,0 +1,176 @@
+"""What every pipeline stage shares: arguments, settings, paths, signals, the MLflow run and its record."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import resource
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, JsonValue
+
+from ccwm.cells import PARAMS, STAGES, WORK, Cell, settings_hash, stage_values
+from ccwm.envs.gl import probe
+from ccwm.envs.tasks import check_task, needs_gl
+from ccwm.files import write_atomically, write_json
+from ccwm.machine import machine
+from ccwm.settings.loading import load_settings
+from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
+from ccwm.tracking.git import git_state
+from ccwm.tracking.run import Run, stage_run
+from ccwm.tracking.store import ensure_store, tracking_uri
+from ccwm.training.signals import Interrupted, interrupting_signals
+
+
+@dataclass
+class Stage:
+    """An open stage: its cell, just the settings that it declares, its run, and what it cost."""
+
+    cell: Cell
+    settings: Settings
+    settings_hash: str
+    run: Run
+    cost: dict[str, JsonValue] = field(default_factory=dict)
+
+
+def parse_cell(stage: str, *, variants: bool = True) -> Cell:
+    """Read --task, --variant and --seed from the command line."""
+    parser = argparse.ArgumentParser(description=f"Stage {stage} of the pipeline, for one cell of its matrix.")
+    parser.add_argument("--task", required=True, help="as in study.tasks")
+    if variants:
+        parser.add_argument("--variant", required=True, help="a name of variants")
+    parser.add_argument("--seed", type=int, required=True, help="as in study.seeds")
+    given = parser.parse_args()
+    return Cell(stage, given.task, getattr(given, "variant", ""), given.seed)
+
+
+def stage_settings(cell: Cell, *, renders: bool = True) -> Settings:
+    """The whole file checked, a variant's overrides applied, the task known, GL there: before anything is written."""
+    settings = load_settings(PARAMS)
+    if cell.variant:
+        settings = resolve(settings, cell.variant)
+    for task in [cell.task] if cell.task else settings.study.tasks:
+        check_task(task)
+    if renders and needs_gl(cell.task):
+        probe()
+    return settings
+
+
+@contextmanager
+def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) -> Iterator[Stage]:
+    """Open a stage: settings checked, signals caught, a run begun; its record is written at the end.
+
+    ``work`` is a directory that outlives a killed stage; the run's id is kept there, so that a resumed stage stays
+    one run.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    settings = stage_settings(cell, renders=renders)
+    fingerprint = settings_hash(settings, cell)
+    began = time.monotonic()
+    with _interruptible(work):
+        ensure_store()
+        with stage_run(
+            cell,
+            settings=stage_values(settings, cell.stage),
+            settings_hash=fingerprint,
+            experiment=settings.tracking.experiment,
+            timeout=settings.tracking.timeout,
+            spool=WORK / "spool",
+            parent_run_id=_training_run(cell),
+            run_id=_run_id(work),
+        ) as run:
+            stage = Stage(cell, for_stage(settings, cell.stage), fingerprint, run)
+            yield stage
+            stage.cost = {
+                "seconds": round(time.monotonic() - began, 3),
+                "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+                **stage.cost,
+            }
+            write_record(stage, settings)
+
+
+def write_record(stage: Stage, settings: Settings) -> None:
+    """Put ``run.json`` beside the results: which run made them, from which code, at what cost."""
+    path = stage.cell.record
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(
+        path,
+        {
+            **origin(stage.cell.stage, stage.run.run_id, settings.tracking.experiment),
+            "settings_hash": stage.settings_hash,
+            "machine": machine(settings.trainer.threads if "trainer" in STAGES[stage.cell.stage] else None),
+            **stage.cost,
+        },
+    )
+
+
+def origin(stage: str, run_id: str, experiment: str) -> dict[str, JsonValue]:
+    """The head of every ``run.json``: which run, in which store, from which code."""
+    commit, dirty = git_state()
+    uri = tracking_uri()
+    return {
+        "stage": stage,
+        "run_id": run_id,
+        "tracking_uri": "sqlite:///mlflow.db" if uri.startswith("sqlite:") else uri,
+        "experiment": experiment,
+        "commit": commit,
+        "dirty": dirty,
+    }
+
+
+def _training_run(cell: Cell) -> str | None:
+    """The run that trained the agent which a study is about."""
+    record = cell.of("train").record
+    if cell.stage in ("collect", "train", "report") or not record.is_file():
+        return None
+    run_id: str = json.loads(record.read_text())["run_id"]
+    return run_id
+
+
+def _run_id(work: Path | None) -> str | None:
+    """The id of the run that belongs to a work directory; it stands there before the run begins."""
+    if work is None:
+        return None
+    path = work / "run_id"
+    if not path.is_file():
+        work.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, uuid.uuid4().hex.encode())
+    return path.read_text()
+
+
+@contextmanager
+def _interruptible(work: Path | None) -> Iterator[None]:
+    """Within, SIGTERM and Ctrl-C end the stage with their exit code and a hint how to go on."""
+    try:
+        with interrupting_signals():
+            yield
+    except Interrupted:
+        kept = f"the work is kept in {work}" if work is not None else "nothing was published"
+        print(f"interrupted; {kept}: run the same command again to go on", file=sys.stderr, flush=True)
+        raise
+
+
+def for_stage(settings: Settings, stage: str) -> Settings:
+    """A view that gives just the sections that the stage declares, so that an undeclared read cannot go unnoticed."""
+    return cast(Settings, _StageView(settings, stage))
+
+
+class _StageView:
+    def __init__(self, settings: Settings, stage: str) -> None:
+        self._settings, self._stage = settings, stage
+
+    def __getattr__(self, name: str) -> BaseModel:
+        declared = (*STAGES[self._stage], "tracking", *(("agent",) if self._stage == "train" else ()))
+        if name not in declared:
+            raise AttributeError(f"stage {self._stage} reads `{name}` without declaring it in cells.STAGES")
+        value: BaseModel = getattr(self._settings, name)
+        return value

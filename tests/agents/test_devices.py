@@ -1,0 +1,76 @@
+"""An update names no device and no number format: it runs where its weights and its batch are."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_learner import backward, losses_of, random_batch, tiny_learner
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+ACCELERATOR = "lazy"  # as fake tensors it needs no hardware, and unlike "cuda" no stand-in for its build of torch
+EVERYTHING = {"model": {"continues": True}, "retrace": {"horizon": 2, "samples": 2},
+              "truncation": {"mode": "adaptive", "window": 2, "signal": "q"}}  # fmt: skip
+CASES = {
+    "everything": {},
+    "l2": {"retrace": {"loss": "l2", "reverse_action": "separate"}},
+    "reconstruction": {"retrace": {"loss": "reconstruction", "detach": "original"}},
+    "algorithm1": {"truncation": {"mode": "adaptive", "window": 2, "rule": "algorithm1"}},
+    "auto": {"truncation": {"mode": "auto", "window": 2}},
+    "scheduled": {"truncation": {"mode": "scheduled"}},
+    "untruncated": {"truncation": {"mode": "none"}},
+    "reinforce": {"actor_critic": {"gradient": "reinforce", "entropy": 0.1, "starts": 4}},
+}
+
+
+def empty(parts, device):
+    """The same structure on a device, without numbers."""
+    return type(parts)(*(torch.empty(part.shape, dtype=part.dtype, device=device) for part in parts))
+
+
+def emptied(learner, device):
+    """The learner with its weights and buffers on a device, without numbers."""
+    for module in learner.modules():
+        for name, value in module.named_parameters(recurse=False):
+            setattr(module, name, nn.Parameter(torch.empty(value.shape, device=device)))
+        for name, value in module.named_buffers(recurse=False):
+            setattr(module, name, torch.empty(value.shape, device=device))
+
+
+@pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
+def test_an_update_stays_on_its_device_and_never_waits_for_a_number(changes):
+    # A fake tensor refuses to meet one of another device, and to tell its value to Python.
+    learner = tiny_learner(**EVERYTHING | changes)
+    batch = random_batch()
+    noise = learner.noise(0, 0, batch)
+    with FakeTensorMode():
+        emptied(learner, ACCELERATOR)
+        losses = learner(empty(batch, ACCELERATOR), empty(noise, ACCELERATOR), 0)
+        backward(learner, losses)
+    made = [*losses.terms.values(), *losses.parts.values(), *(p.grad for p in learner.parameters())]
+    assert {value.device.type for value in made} == {ACCELERATOR}
+
+
+@pytest.mark.skipif(torch.backends.cuda.is_built(), reason="the stand-in is for builds of torch without CUDA")
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ makes the stand-in for what a CUDA build of torch has")
+def test_whole_updates_stay_on_a_cuda_device_and_never_wait_for_it(tmp_path):
+    """Noise, losses, gradients, clipping, optimisers and the watch for NaN, in full and in half precision."""
+    stand_in, here, files = tmp_path / "stand_in.so", Path(__file__).parent, Path(torch.__file__).parent
+    options = ["-std=c++20", "-shared", "-fPIC", f"-I{files / 'include'}", f"-L{files / 'lib'}"]
+    links = [f"-Wl,-rpath,{files / 'lib'}", "-lc10", "-ltorch_cpu"]
+    subprocess.run(["g++", *options, here / "cuda_stand_in.cpp", "-o", stand_in, *links], check=True)
+    command, environment = [sys.executable, here / "fake_cuda_updates.py"], os.environ | {"LD_PRELOAD": str(stand_in)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    assert run.stdout.endswith("all on cuda\n"), run.stderr
+
+
+def test_double_precision_goes_all_the_way():
+    learner = tiny_learner(**EVERYTHING).double()
+    losses = losses_of(learner, random_batch(dtype=torch.float64))
+    backward(learner, losses)
+    assert {value.dtype for value in losses.terms.values()} == {torch.float64}
+    assert {parameter.grad.dtype for parameter in learner.parameters()} == {torch.float64}

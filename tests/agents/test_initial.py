@@ -1,0 +1,53 @@
+"""Weights begin as TensorFlow's do."""
+
+import math
+
+import torch
+from tiny_learner import tiny_learner
+from torch import nn
+from torch.testing import assert_close
+
+from ccwm.nets.init import glorot
+
+
+def test_a_dense_layer_begins_uniform_within_glorots_bound():
+    layer = glorot(nn.Linear(300, 100))
+    bound = math.sqrt(6 / 400)  # √(6 / (fan in + fan out)) = 0.1225
+    assert 0.99 * bound < layer.weight.abs().max() <= bound
+    assert_close(layer.weight.std(), torch.tensor(bound / math.sqrt(3)), rtol=0.02, atol=0)
+    assert not layer.bias.any()
+
+
+def test_a_convolution_counts_its_kernel():
+    layers = glorot(nn.ModuleList([nn.Conv2d(32, 64, 4), nn.ConvTranspose2d(64, 32, 4)]))
+    bound = math.sqrt(6 / (16 * 96))  # 4 · 4 pixels of 32 and 64 channels: 0.0625
+    for layer in layers:
+        assert 0.99 * bound < layer.weight.abs().max() <= bound
+        assert not layer.bias.any()
+
+
+def test_a_recurrent_layer_has_orthogonal_gates():
+    cell = glorot(nn.GRUCell(10, 30))
+    for gate in cell.weight_hh.chunk(3):
+        assert_close(gate @ gate.T, torch.eye(30), atol=1e-5, rtol=0)
+    for gate in cell.weight_ih.chunk(3):
+        assert gate.abs().max() <= math.sqrt(6 / 40)  # of one gate, not of the three together
+        assert gate.abs().max() > math.sqrt(6 / 100)
+    assert not cell.bias_ih.any()
+    assert not cell.bias_hh.any()
+
+
+def test_every_layer_of_a_learner_is_redrawn():
+    learner = tiny_learner(model={"continues": True})
+    biases = [value for name, value in learner.named_parameters() if "bias" in name]
+    assert len(biases) > 20
+    assert not any(bias.any() for bias in biases)
+
+
+def test_a_learner_may_keep_torchs_own_first_weights():
+    learner = tiny_learner(model={"init": "torch"})
+    critic = learner.actor_critic.critic.layers[0]
+    bound = 1 / math.sqrt(critic.in_features)  # torch's, for weights and biases alike
+    assert 0.9 * bound < critic.weight.abs().max() <= bound
+    assert critic.bias.any()
+    assert learner.world_model.rssm.cell.bias_hh.any()
