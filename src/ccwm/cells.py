@@ -89,8 +89,8 @@ class Cell:
 
     @property
     def record(self) -> Path:
-        """``run.json``: which run made the results, from which code, at what cost; no output of DVC."""
-        return self.results / "run.json"
+        """``run.json``: which run made the results, from which code, at what cost; git and DVC ignore it."""
+        return Path("results") / self.stage / self.key / "run.json"
 
     def of(self, stage: str) -> Cell:
         """The cell of another stage about the same task, variant and seed."""

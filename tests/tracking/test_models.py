@@ -47,7 +47,12 @@ def exported(project: Path) -> Path:
     )
     torch.manual_seed(0)
     learner = Learner(
-        model=model, retrace=card.retrace, truncation=card.truncation, actor_critic=card.actor_critic, size=32, actions=2
+        model=model,
+        retrace=card.retrace,
+        truncation=card.truncation,
+        actor_critic=card.actor_critic,
+        size=32,
+        actions=2,
     )
     directory = project / "agent"
     directory.mkdir()
