@@ -20,7 +20,8 @@ from pathlib import Path
 from ccwm.cells import Cell
 from ccwm.tracking import stage_run
 cell = Cell("train", "walker_walk", "ccwm", {seed})
-with stage_run(cell, settings={{}}, settings_hash="abc", experiment="ccwm", timeout=60, spool=Path("spool{seed}")) as run:
+given = {{"settings": {{}}, "settings_hash": "abc", "experiment": "ccwm", "timeout": 60}}
+with stage_run(cell, spool=Path("spool{seed}"), **given) as run:
     run.log_metrics({{"loss": {seed}.0}}, env_steps=1)
 """
 

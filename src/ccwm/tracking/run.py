@@ -74,7 +74,7 @@ def stage_run(
     title: str = "",
     tags: Mapping[str, str] = {},
 ) -> Iterator[Run]:
-    """A run for the length of the block; the caller's own ``run_id`` resumes an earlier one, ``parent_run_id`` nests it.
+    """A run for the length of the block, nested under ``parent_run_id``; a known ``run_id`` resumes that run.
 
     It ends FINISHED, KILLED (Ctrl-C, SystemExit 130 or 143) or FAILED. An unreachable store costs at most ``timeout``
     seconds at the start and at the end; what it has not got stays in ``spool``.
@@ -100,10 +100,9 @@ def stage_run(
     finally:
         opened.append("status", value=status)
         if not outbox.close(timeout, remove=status == "FINISHED"):
-            _say(
-                f"tracking store unreachable ({outbox.trouble or 'too slow'}); {opened.unsent} bytes of run {run.run_id} "
-                f"are kept in {opened.directory}: send them with `ccwm tracking sync`"
-            )
+            trouble = outbox.trouble or "too slow"
+            where = f"run {run.run_id} are kept in {opened.directory}: send them with `ccwm tracking sync`"
+            _say(f"tracking store unreachable ({trouble}); {opened.unsent} bytes of {where}")
         if opened.rejected:
             _say(f"the tracking store refused some records of run {run.run_id}: {opened.rejected}")
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue
 from ccwm.cells import PARAMS, STAGES, WORK, Cell, settings_hash, stage_values
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
-from ccwm.files import write_atomically, write_json
+from ccwm.files import md5, write_atomically, write_json
 from ccwm.machine import machine
 from ccwm.settings.loading import load_settings
 from ccwm.settings.schema import Settings
@@ -97,6 +97,8 @@ def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) ->
                 "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
                 **stage.cost,
             }
+            made = sorted(path for path in cell.results.glob("*") if path.is_file() and path.name != cell.record.name)
+            record["files"] = {path.as_posix(): md5(path) for path in made}
             cell.record.parent.mkdir(parents=True, exist_ok=True)
             write_json(cell.record, record)
 
