@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ class WindowSampler:
     length: int
     seed: int
     sampling: Literal["episodes", "steps"] = "episodes"
-    columns: slice = slice(None)
+    columns: slice = field(default_factory=lambda: slice(None))
 
     def draw(self, update: int, episodes: int | None = None) -> Batch:
         """The batch of ``update`` from the first ``episodes`` of the store, or its ``columns``: [T, B, ...]."""
