@@ -101,11 +101,10 @@ def play_agent(
     agent: Agent, task: str, change: Change, seeds: Sequence[int], advance: Callable[[], None]
 ) -> list[Rollout]:
     """Greedy episodes with these seeds, observed exactly as in training; ``advance`` is called after each."""
-    from ccwm.agents.recurrent import RecurrentPolicy
     from ccwm.envs.factory import make_env
     from ccwm.training.rollouts import play_episode
 
-    card, policy = agent.card, RecurrentPolicy(agent.world_model, agent.actor_critic.actor)
+    card, policy = agent.card, agent.policy()
     rollouts = []
     with contextlib.closing(make_env(task, card.config.env, change=change)) as env:
         if env.action_size != card.action_size:
