@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -17,10 +17,10 @@ from rich.table import Table
 from ccwm.cli.pictures import check_pixels, written_whole
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
 from ccwm.errors import UserError
-from ccwm.replay.episodes import SCHEMA, DamagedEpisode
-from ccwm.replay.manifest import MANIFEST
-from ccwm.replay.store import QUARANTINE, EpisodeStore
-from ccwm.structs import Episode
+
+if TYPE_CHECKING:  # replay imports torch, which takes seconds, and a help text need not wait for it
+    from ccwm.replay.store import EpisodeStore
+    from ccwm.structs import Episode
 
 SHEET_ROWS = 6
 """Episodes on a contact sheet where none is named."""
@@ -63,6 +63,9 @@ def show(
 
 def _stores(directory: Path) -> list[EpisodeStore]:
     """All stores in a directory, opened so that nothing in them changes and any damage may be looked at."""
+    from ccwm.replay.manifest import MANIFEST
+    from ccwm.replay.store import EpisodeStore
+
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory", hint="collected episodes are in data/<task>/<seed>")
     paths = sorted(path.parent for path in directory.rglob(MANIFEST))
@@ -86,6 +89,9 @@ def _silent(name: str) -> Iterator[None]:
 
 def _summary(store: EpisodeStore) -> tuple[str, Table]:
     """The store's facts in a line, and its numbers in a table."""
+    from ccwm.replay.episodes import SCHEMA
+    from ccwm.replay.store import QUARANTINE
+
     entries, whole = store.entries, store.eligible()
     quarantined = sum(1 for path in (store.directory / QUARANTINE).glob("*") if path.is_file())
     facts = [f"{len(entries)} episodes", f"{store.damaged} damaged", f"{quarantined} in quarantine"]
@@ -131,6 +137,8 @@ def task_of(directory: Path) -> str | None:
 
 
 def _fault(store: EpisodeStore, index: int) -> str | None:
+    from ccwm.replay.episodes import DamagedEpisode
+
     if index in store.eligible():
         return None
     try:
@@ -142,6 +150,8 @@ def _fault(store: EpisodeStore, index: int) -> str | None:
 
 def _read(store: EpisodeStore, index: int) -> Episode:
     """An episode of pixels."""
+    from ccwm.replay.episodes import DamagedEpisode
+
     if index >= len(store):
         raise UserError(f"{store.directory} has no episode {index}: it holds {len(store)}, numbered from 0")
     try:
