@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from training_project import SERVER
+from project import SERVER
 
 from ccwm.files import published, write_atomically, write_csv, write_json
 
