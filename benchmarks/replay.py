@@ -29,7 +29,8 @@ from ccwm.files import write_json
 from ccwm.progress import counter
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
-from ccwm.structs import Batch, Episode
+from ccwm.episode import Episode
+from ccwm.structs import Batch
 
 SMALL = 10_000
 EPISODE = 500
