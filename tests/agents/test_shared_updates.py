@@ -67,7 +67,9 @@ def test_the_halves_keep_other_numbers_of_states():
             part = columns_of(batch, half)
             observed = learner.world_model.observe(part, torch.zeros(LENGTH, BATCH // 2, 3))
             model, actor_critic = learner.world_model, learner.actor_critic
-            mask = learner.retracing.kept(part, observed.posterior, model, actor_critic.actor, actor_critic.critic, 1000)
+            mask = learner.retracing.kept(
+                part, observed.posterior, model, actor_critic.actor, actor_critic.critic, 1000
+            )
             kept.append(int((mask[1:] & mask[:-1] & ~part.is_first[1:]).sum()))
         assert kept[0] != kept[1], name
 

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from ccwm.ops.truncation import (
@@ -156,3 +158,43 @@ def test_the_fence_of_normal_changes_lies_at_2_7_standard_deviations():
     # The upper quartile of a normal variable is 0.6745 σ, and 4 · 0.6745 = 2.698
     changes = torch.randn(200_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64).abs()
     assert_close(outlier_threshold(changes.quantile(0.5)), torch.tensor(2.698).double(), atol=0.03, rtol=0)
+
+
+few = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+values = st.lists(st.floats(-20, 20, allow_subnormal=False), min_size=4, max_size=12).map(lambda row: column(*row))
+
+
+@few
+@given(values, st.integers(1, 3), st.integers(0, 5), st.floats(0.01, 2), st.floats(0, 2))
+def test_a_larger_threshold_keeps_more(value, window, lookback, threshold, more):
+    for rule, extra in ((adaptive_mask, {"lookback": lookback}), (algorithm1_mask, {})):
+        strict = rule(value, threshold=threshold, window=window, **extra)
+        loose = rule(value, threshold=threshold + more, window=window, **extra)
+        assert (loose | ~strict).all()  # what the strict one keeps, the loose one keeps
+
+
+@few
+@given(values, st.integers(1, 3), st.integers(0, 5), st.integers(0, 3))
+def test_a_longer_lookback_keeps_less(value, window, lookback, more):
+    near = adaptive_mask(value, threshold=0.3, window=window, lookback=lookback)
+    far = adaptive_mask(value, threshold=0.3, window=window, lookback=lookback + more)
+    assert (near | ~far).all()
+
+
+@few
+@given(values, st.integers(1, 3))
+def test_the_sign_of_all_values_does_not_matter(value, window):
+    options = {"threshold": 0.3, "window": window, "lookback": 1}
+    assert torch.equal(adaptive_mask(value, **options), adaptive_mask(-value, **options))
+
+
+@few
+@given(st.integers(1, 50), st.floats(0, 1), st.floats(0, 1))
+def test_scheduled_keeps_a_prefix_that_shrinks_with_the_share(length, share, other):
+    low, high = sorted((share, other))
+    position = torch.arange(length).unsqueeze(1)
+    fewer, more = (
+        scheduled_mask(position, torch.full_like(position, length), final_share=p).int() for p in (high, low)
+    )
+    assert (fewer <= more).all()
+    assert (more.diff(dim=0) <= 0).all()
