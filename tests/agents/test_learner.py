@@ -79,11 +79,9 @@ def test_imagination_has_no_path_to_what_was_observed(gradient):
 
 def learned(learner, batch, noise):
     """Metrics and gradients of one update with this noise."""
-    observed, model = learner.observe(batch, noise)
-    retraced, imagined = learner.retrace(batch, observed, noise, 0), learner.imagine(observed, noise)
-    backward(learner, {**imagined.losses, "model": model.losses["model"] + retraced.losses["model"]})
-    gradients = torch.cat([parameter.grad.flatten() for parameter in learner.parameters()])
-    return {**model.metrics, **retraced.metrics, **imagined.metrics, "gradients": gradients}
+    losses, metrics = terms_of(learner, batch, noise=noise)
+    backward(learner, losses)
+    return {**metrics, "gradients": torch.cat([parameter.grad.flatten() for parameter in learner.parameters()])}
 
 
 @pytest.mark.parametrize("starts", [None, 3])

@@ -13,7 +13,7 @@ from ccwm.settings.agent import ActorCritic, Env, Model, Optimiser, Retrace, Tra
 def paper():
     """The defaults, for a task of six actions; built without its 7 million numbers."""
     with torch.device("meta"):
-        return Learner(config_of(dict.fromkeys(TINY, {})), observation_shape=(64, 64, 3), actions=6)
+        return Learner(config_of({section: {} for section in TINY}), observation_shape=(64, 64, 3), actions=6)
 
 
 def layers(module):

@@ -1,5 +1,7 @@
 """A learner small enough to run in milliseconds, a batch to feed it, and the updates that training makes."""
 
+from unittest.mock import patch
+
 import lightning as L
 import torch
 
@@ -56,11 +58,13 @@ def noise_of(learner, batch, *, update=0):
     return draw_noise(0, update, batch, learner.config)
 
 
-def terms_of(learner, batch, *, update=0, env_steps=0) -> Terms:
-    """The losses and metrics of one update with the noise that belongs to it."""
+def terms_of(learner, batch, *, update=0, env_steps=0, noise=None) -> Terms:
+    """The losses and metrics of one update, with the noise that belongs to it or another."""
     module = CCWM(learner, seed=0)
     module.counters.updates, module.counters.env_steps = update, env_steps
-    return module.training_step(batch)
+    noise = noise_of(learner, batch, update=update) if noise is None else noise
+    with patch("ccwm.training.module.draw_noise", lambda *inputs: noise):
+        return module.training_step(batch)
 
 
 def backward(learner, losses):
