@@ -28,8 +28,14 @@ def traced_afresh():
         yield
 
 
-@pytest.mark.parametrize("name", [pytest.param("dreamer", marks=pytest.mark.slow), "ccwm"])
-def test_losses_and_gradients_are_those_of_the_eager_update(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("ccwm", "eager"),  # traces the update
+        *(pytest.param(name, "aot_eager", marks=pytest.mark.slow) for name in CASES),  # differentiates it, too
+    ],
+)
+def test_losses_and_gradients_are_those_of_the_eager_update(name, backend, monkeypatch):
     """`aot_eager` traces and differentiates as every backend does, without minutes of a C++ compiler."""
     eager = tiny_learner(**CASES[name], actor_critic={"horizon": 2})
     batch = random_batch(3, 2)  # every step of a loop is traced
@@ -38,7 +44,7 @@ def test_losses_and_gradients_are_those_of_the_eager_update(name, monkeypatch):
     backward(eager, expected.losses)
     noise, module = noise_of(traced, batch), CCWM(traced, seed=0)
     monkeypatch.setattr("ccwm.training.module.draw_noise", lambda *inputs: noise)  # it draws on the host
-    terms = torch.compile(module.training_step, backend="aot_eager")(batch)
+    terms = torch.compile(module.training_step, backend=backend)(batch)
     backward(traced, terms.losses)
     assert terms.metrics.keys() == expected.metrics.keys()
     torch.testing.assert_close(terms.metrics, expected.metrics)

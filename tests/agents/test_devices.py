@@ -17,13 +17,13 @@ EVERYTHING = {"model": {"continues": True}, "retrace": {"horizon": 2, "samples":
               "truncation": {"mode": "adaptive", "window": 2, "signal": "q"}}  # fmt: skip
 CASES = {
     "everything": {},
-    "l2": {"retrace": {"loss": "l2", "reverse_action": "separate"}},
-    "reconstruction": {"retrace": {"loss": "reconstruction", "detach": "original"}},
+    "auto": {"retrace": {"loss": "l2", "reverse_action": "separate"}, "truncation": {"mode": "auto", "window": 2}},
     "algorithm1": {"truncation": {"mode": "adaptive", "window": 2, "rule": "algorithm1"}},
-    "auto": {"truncation": {"mode": "auto", "window": 2}},
-    "scheduled": {"truncation": {"mode": "scheduled"}},
-    "untruncated": {"truncation": {"mode": "none"}},
-    "reinforce": {"actor_critic": {"gradient": "reinforce", "entropy": 0.1, "starts_per_window": 2}},
+    "scheduled": {
+        "retrace": {"loss": "reconstruction", "detach": "original"},
+        "truncation": {"mode": "scheduled"},
+        "actor_critic": {"gradient": "reinforce", "entropy": 0.1, "starts_per_window": 2},
+    },
 }
 
 
