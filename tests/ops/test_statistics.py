@@ -1,31 +1,7 @@
 import numpy as np
 import pytest
-import torch
-from torch.testing import assert_close
 
-from ccwm.ops.masking import masked_mean
-from ccwm.ops.statistics import bootstrap_mean, bootstrap_median, interquartile_mean
-
-
-def test_a_masked_mean_divides_by_what_is_kept():
-    value = torch.tensor([[1.0, 2.0], [30.0, 6.0]])
-    mask = torch.tensor([[True, True], [False, True]])
-    assert_close(masked_mean(value, mask), torch.tensor(3.0))  # (1 + 2 + 6) / 3
-
-
-def test_an_empty_mask_gives_zero_and_no_gradient():
-    value = torch.tensor([1.0, 2.0], requires_grad=True)
-    mean = masked_mean(value, torch.zeros(2, dtype=torch.bool))
-    mean.backward()
-    assert_close(mean.detach(), torch.tensor(0.0))
-    assert_close(value.grad, torch.zeros(2))
-    assert_close(masked_mean(torch.zeros(0), torch.zeros(0, dtype=torch.bool)), torch.tensor(0.0))
-
-
-def test_a_left_out_value_gets_no_gradient():
-    value = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    masked_mean(value, torch.tensor([True, False, True])).backward()
-    assert_close(value.grad, torch.tensor([0.5, 0.0, 0.5]))
+from ccwm.ops.statistics import bootstrap, bootstrap_mean, bootstrap_median, interquartile_mean
 
 
 @pytest.mark.parametrize(
@@ -63,3 +39,11 @@ def test_a_bootstrapped_median_is_one_of_the_values():
     assert bootstrap_median(np.array([0.0, 0.0, 0.0, 9.0, 9.0]), seed=0) == (0.0, 9.0)
     # To move the median, one of ten values would have to be half of ten draws.
     assert bootstrap_median(np.array([*[2.0] * 9, 50.0]), seed=0) == (2.0, 2.0)
+
+
+def test_a_statistic_of_means_is_resampled_by_rows():
+    # Rows stay together: each second number is twice the first, so that the ratio of their means is 2 in every draw.
+    rows = np.array([[1.0, 2.0], [5.0, 10.0], [9.0, 18.0]])
+    assert bootstrap(rows, lambda mean: mean[:, 1] / mean[:, 0], seed=0) == pytest.approx((2.0, 2.0))
+    low, high = bootstrap(np.tile([-1.0, 1.0], 50), lambda mean: mean, seed=0)
+    assert (low, high) == pytest.approx((-0.196, 0.196), abs=0.02)  # ± 1.96 / √100, as above

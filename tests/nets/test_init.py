@@ -3,11 +3,10 @@
 import math
 
 import torch
-from tiny_learner import tiny_learner
 from torch import nn
 from torch.testing import assert_close
 
-from ccwm.nets.init import glorot
+from ccwm.nets.init import glorot, init_weights
 
 
 def test_a_dense_layer_begins_uniform_within_glorots_bound():
@@ -37,17 +36,8 @@ def test_a_recurrent_layer_has_orthogonal_gates():
     assert not cell.bias_hh.any()
 
 
-def test_every_layer_of_a_learner_is_redrawn():
-    learner = tiny_learner(model={"continues": True})
-    biases = [value for name, value in learner.named_parameters() if "bias" in name]
-    assert len(biases) > 20
-    assert not any(bias.any() for bias in biases)
-
-
-def test_a_learner_may_keep_torchs_own_first_weights():
-    learner = tiny_learner(model={"init": "torch"})
-    critic = learner.actor_critic.critic.layers[0]
-    bound = 1 / math.sqrt(critic.in_features)  # torch's, for weights and biases alike
-    assert 0.9 * bound < critic.weight.abs().max() <= bound
-    assert critic.bias.any()
-    assert learner.world_model.rssm.cell.bias_hh.any()
+def test_a_setting_names_the_initial_weights():
+    for init, bound in (("glorot", math.sqrt(6 / 110)), ("torch", 1 / math.sqrt(10))):  # torch's: 1 / √(fan in)
+        layer = init_weights(nn.Sequential(nn.Linear(10, 100)), init)[0]
+        assert 0.99 * bound < layer.weight.abs().max() <= bound
+        assert layer.bias.any().item() is (init == "torch")

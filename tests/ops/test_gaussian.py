@@ -2,6 +2,8 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from ccwm.ops.gaussian import kl_divergence, log_prob, tanh_log_prob, unit_nll, wasserstein2
@@ -75,5 +77,38 @@ def test_tanh_log_prob_stays_finite_where_the_tanh_saturates(raw):
     assert_close(tanh_log_prob(p, torch.tensor([raw])), torch.tensor(wanted))
 
 
-def test_a_sample_is_mean_plus_spread_times_noise():
-    assert_close(gaussian([1.0, 2.0], [0.5, 3.0]).sample(number([2.0, -1.0])), number([2.0, -1.0]))
+few = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+
+
+def vectors(elements, width=3):
+    return st.lists(elements, min_size=width, max_size=width).map(number)
+
+
+gaussians = st.builds(Gaussian, vectors(st.floats(-20, 20, allow_subnormal=False)), vectors(st.floats(0.1, 10)))
+
+
+@few
+@given(gaussians, gaussians)
+def test_divergences_are_zero_at_equality_alone(p, q):
+    apart = max((p.mean - q.mean).abs().max(), (p.std - q.std).abs().max())
+    for divergence in (kl_divergence, wasserstein2):
+        assert abs(divergence(p, p)) < 1e-12
+        assert divergence(p, q) >= -1e-12
+        if apart > 1e-3:
+            assert divergence(p, q) > 0
+
+
+@few
+@given(gaussians, st.integers(0, 2), st.sampled_from([0.5, -0.5]), st.booleans())
+def test_one_dimension_that_differs_is_enough(p, dimension, offset, of_mean):
+    part = (p.mean if of_mean else p.std).clone()
+    part[dimension] += offset if of_mean else abs(offset)
+    q = p._replace(mean=part) if of_mean else p._replace(std=part)
+    assert kl_divergence(p, q) > 1e-4
+    assert wasserstein2(p, q) > 0.2  # 0.5² = 0.25
+
+
+@few
+@given(gaussians, gaussians)
+def test_wasserstein_is_symmetric(p, q):
+    assert wasserstein2(p, q) == wasserstein2(q, p)
