@@ -21,7 +21,6 @@ def main() -> None:
                 folder,
                 parts=parts,
                 env=settings.env,
-                render=settings.render,
                 seed=cell.seed,
                 advance=advance,
                 workers=settings.collect.workers,

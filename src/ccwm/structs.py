@@ -1,8 +1,8 @@
 """The named structures that every layer passes around, with their shapes.
 
-Axes: B batch, T time, H imagined horizon, A action, F feature. ``action[t]`` is the action that led to ``observation[t]``;
-``reward[t]`` came with ``observation[t]``; ``action[0]`` is zero and ``is_first[0]`` is true at an episode's start;
-``continues[t]`` is 0 only where the episode terminated (a time limit is no termination).
+Axes: B batch, T time, H imagined horizon, A action, F feature. ``action[t]`` is the action that led to
+``observation[t]``; ``reward[t]`` came with ``observation[t]``; ``action[0]`` is zero and ``is_first[0]`` is true at an
+episode's start; ``continues[t]`` is 0 only where the episode terminated (a time limit is no termination).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Episode(NamedTuple):
     reward: np.ndarray  # [L] float32
     is_first: np.ndarray  # [L] bool; true only at 0
     continues: np.ndarray  # [L] float32; 0 only where the episode terminated
-    irreversible: np.ndarray  # [L] bool; the world's own truth of the transition into t, False where it tells none
+    irreversible: np.ndarray  # [L] bool; the true label of the transition into t, False where the task has none
 
 
 class Batch(NamedTuple):
@@ -37,6 +37,13 @@ class Batch(NamedTuple):
     position: Tensor  # [T, B] int64, the step's place in its episode
     episode_length: Tensor  # [T, B] int64, that episode's length L
     irreversible: Tensor  # [T, B] bool
+
+
+class Terms(NamedTuple):
+    """What a part of the learner returns: losses to be minimised, and metrics to be logged, each a scalar by name."""
+
+    losses: dict[str, Tensor]
+    metrics: dict[str, Tensor]
 
 
 class Gaussian(NamedTuple):

@@ -7,39 +7,33 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ccwm.ops.ranks import own_part
+from ccwm.agents.distributed import own_rows, world_size
 from ccwm.seeds import named_seed
+from ccwm.settings.agent import AgentConfig
+from ccwm.structs import Batch
 
 
 class Noise(NamedTuple):
-    """Standard normal draws, and the starts of the dreams; of several ranks, each has its own columns and dreams."""
+    """Standard normal draws, and where imagination starts, for this rank's B windows and N = starts · B rollouts."""
 
     posterior: Tensor  # [T, B, stoch]
-    start: Tensor  # [N] int64, indices into the T·B posteriors of the whole batch, the same on every rank
-    dream: Tensor  # [H, N, stoch]
+    start: Tensor  # [starts, B] int64, times of the posteriors from which to imagine
+    imagined: Tensor  # [H, N, stoch]
     action: Tensor  # [H, N, A]
     retraced: Tensor  # [K, samples, T − K, B, stoch]; empty where nothing is retraced
 
 
-def draw_noise(
-    seed: int,
-    update: int,
-    *,
-    like: Tensor,
-    length: int,
-    batch: int,
-    stoch: int,
-    actions: int,
-    starts: int | None,
-    horizon: int,
-    retrace_horizon: int,
-    retrace_samples: int,
-) -> Noise:
-    """The noise of update ``update``: a function of (seed, update), with the dtype and device of ``like``.
+def draw_noise(seed: int, update: int, batch: Batch, config: AgentConfig) -> Noise:
+    """The noise of update ``update``: a function of (seed, update), with the dtype and device of the batch.
 
-    Retracing draws from a stream of its own, so that Dreamer and CCWM share all other draws. Every rank draws the noise
-    of the whole batch and keeps its part, so that an update does not depend on how many share it.
+    Retracing draws from a stream of its own, so that Dreamer and CCWM share all other draws. Every rank draws for the
+    whole batch and keeps its columns, so that an update does not depend on how many ranks share it.
     """
+    like, stoch, actions = batch.reward, config.model.stoch, batch.action.shape[-1]
+    length, columns = like.shape[0], like.shape[1] * world_size()
+    horizon, starts = config.actor_critic.horizon, config.actor_critic.starts_per_window or length
+    chain = config.retrace.horizon if config.retrace.weight > 0 else 0
+    own = own_rows(columns)
 
     def stream(name: str) -> torch.Generator:
         return torch.Generator(like.device).manual_seed(named_seed("update", seed, update, name))
@@ -48,16 +42,14 @@ def draw_noise(
         return torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
 
     learning, retracing = stream("learning"), stream("retracing")
-    count = min(starts or length * batch, length * batch)
-    if count < length * batch:
-        start = torch.randperm(length * batch, generator=learning, device=like.device)[:count]
+    if starts < length:
+        order = torch.rand(length, columns, generator=learning, device=like.device).argsort(0)[:starts]
     else:
-        start = torch.arange(length * batch, device=like.device)
-    chains, columns, dreams = max(length - retrace_horizon, 0), own_part(batch), own_part(count)
+        order = torch.arange(length, device=like.device).unsqueeze(1).expand(-1, columns)
     return Noise(
-        posterior=normal(learning, length, batch, stoch)[:, columns],
-        start=start,
-        dream=normal(learning, horizon, count, stoch)[:, dreams],
-        action=normal(learning, horizon, count, actions)[:, dreams],
-        retraced=normal(retracing, retrace_horizon, retrace_samples, chains, batch, stoch)[..., columns, :],
+        posterior=normal(learning, length, columns, stoch)[:, own],
+        start=order[:, own],
+        imagined=normal(learning, horizon, starts, columns, stoch)[:, :, own].flatten(1, 2),
+        action=normal(learning, horizon, starts, columns, actions)[:, :, own].flatten(1, 2),
+        retraced=normal(retracing, chain, config.retrace.samples, max(length - chain, 0), columns, stoch)[..., own, :],
     )

@@ -1,4 +1,4 @@
-"""The one interface by which random, exploring and greedy actor_critic act, and the random one."""
+"""The interface by which random, exploring and greedy policies act, and the random policy."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from ccwm.seeds import named_seed
 
 
 class Policy(Protocol):
-    """Whatever can act in a batch of environments."""
+    """Whatever can act in one environment."""
 
-    def reset(self, seeds: list[int]) -> None:
-        """Begin an episode in each of B environments; a row's randomness is a function of its seed alone."""
+    def reset(self, seed: int) -> None:
+        """Start an episode; all randomness in it is a function of the seed."""
 
-    def act(self, image: np.ndarray) -> np.ndarray:
-        """uint8 [B, size, size, 3] → float32 [B, A] in [−1, 1]."""
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """[*observation] → float32 [A] in [−1, 1]."""
 
 
 class RandomPolicy:
     """Uniform actions."""
 
-    def __init__(self, actions: int) -> None:
-        self.actions = actions
-        self.streams: list[np.random.Generator] = []
+    def __init__(self, action_size: int) -> None:
+        self.action_size = action_size
+        self.rng = np.random.default_rng(0)
 
-    def reset(self, seeds: list[int]) -> None:
-        """Begin an episode in each environment."""
-        self.streams = [np.random.default_rng(named_seed("random", seed)) for seed in seeds]
+    def reset(self, seed: int) -> None:
+        """Start an episode."""
+        self.rng = np.random.default_rng(named_seed("random", seed))
 
-    def act(self, image: np.ndarray) -> np.ndarray:
-        """uint8 [B, size, size, 3] → float32 [B, A] in [−1, 1]."""
-        return np.stack([stream.uniform(-1, 1, self.actions) for stream in self.streams]).astype(np.float32)
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """[*observation] → float32 [A], uniform in [−1, 1]."""
+        return self.rng.uniform(-1, 1, self.action_size).astype(np.float32)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,57 +13,43 @@ from ccwm.structs import LatentState
 
 
 class RecurrentPolicy:
-    """The actor on filtered latent states; greedy, or exploring with additive Gaussian noise that is clipped.
+    """The actor on the posterior of one environment; greedy, or exploring with additive Gaussian noise that is clipped.
 
-    Rows are computed one by one: a product of matrices differs in its last bits between batch sizes, and what an
-    environment's agent does must not depend on how many others act beside it.
+    Several environments have a policy each: a product of matrices differs in its last bits between batch sizes, and an
+    agent's actions must not depend on how many others act beside it.
     """
 
     def __init__(self, world_model: WorldModel, actor: Actor, *, exploration: float | None = None) -> None:
         self.world_model, self.actor, self.exploration = world_model, actor, exploration
-        self.rows: list[_Row] = []
+        self.reset(0)
 
-    def reset(self, seeds: list[int]) -> None:
-        """Begin an episode in each environment."""
-        self.rows = [_Row(np.random.default_rng(named_seed("explore", seed))) for seed in seeds]
+    def reset(self, seed: int) -> None:
+        """Begin an episode; all randomness in it is a function of the seed."""
+        self.random = np.random.default_rng(named_seed("explore", seed))
+        self.state: LatentState | None = None  # [1, ·]
+        self.action: Tensor | None = None  # [1, A]
 
     @torch.no_grad()
-    def act(self, image: np.ndarray) -> np.ndarray:
-        """uint8 [B, size, size, 3] → float32 [B, A] in [−1, 1].
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """[*observation] → float32 [A] in [−1, 1].
 
         Greedy acting takes the posterior's mean and the actor's mode; exploring draws both and adds noise.
         """
-        pairs = zip(self.rows, image, strict=True)
-        return np.concatenate([self._act_row(row, single[None]).float().cpu().numpy() for row, single in pairs])
-
-    def _act_row(self, row: _Row, image: np.ndarray) -> Tensor:
-        """One environment's action: uint8 [1, size, size, 3] → [1, A]."""
-        weight = self.world_model.rssm.prior_out.weight
-        pixels = torch.from_numpy(image).to(weight.device).movedim(-1, -3)
-        embed = self.world_model.embed(self.world_model.centre(pixels))
-        if row.state is None or row.action is None:
-            row.state = self.world_model.rssm.initial(embed)
-            row.action = embed.new_zeros(1, self.actor.actions)
-        row.state = self.world_model.rssm.correct(
-            row.state, row.action, embed, self._noise(row, row.state.stoch.shape[-1], weight)
-        )
-        policy = self.actor(row.state.feature)
-        width = policy.mean.shape[-1]
-        row.action = torch.tanh(policy.sample(self._noise(row, width, weight)))
+        model = self.world_model
+        target = model.target(torch.from_numpy(observation).to(model.device).unsqueeze(0))
+        if self.state is None or self.action is None:
+            like = torch.zeros(1, self.actor.actions, dtype=model.dtype, device=model.device)
+            self.state, self.action = model.rssm.initial(like), like
+        noise = self._noise(self.state.stoch)
+        self.state = model.rssm.correct(self.state, self.action, model.embed(target), noise)
+        policy = self.actor(self.state.feature)
+        self.action = torch.tanh(policy.sample(self._noise(policy.mean)))
         if self.exploration is not None:
-            row.action = (row.action + self.exploration * self._noise(row, width, weight)).clamp(-1, 1)
-        return row.action
+            self.action = (self.action + self.exploration * self._noise(policy.mean)).clamp(-1, 1)
+        action: np.ndarray = self.action[0].float().cpu().numpy()
+        return action
 
-    def _noise(self, row: _Row, width: int, like: Tensor) -> Tensor:
+    def _noise(self, like: Tensor) -> Tensor:
         if self.exploration is None:
-            return like.new_zeros(1, width)
-        return torch.from_numpy(row.stream.standard_normal((1, width), dtype=np.float32)).to(like)
-
-
-@dataclass
-class _Row:
-    """One environment's episode as its agent knows it."""
-
-    stream: np.random.Generator
-    state: LatentState | None = None  # [1, ·]
-    action: Tensor | None = None  # [1, A]
+            return torch.zeros_like(like)
+        return torch.from_numpy(self.random.standard_normal(like.shape, dtype=np.float32)).to(like)

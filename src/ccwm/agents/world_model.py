@@ -1,4 +1,4 @@
-"""The world model: observing, and the forward losses."""
+"""The world model: observing, predicting, and the forward losses."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ccwm.losses.model import centred, continue_loss, image_loss, kl_with_free_nats
-from ccwm.nets.conv import Decoder, Encoder
+from ccwm.agents.distributed import free_nats
+from ccwm.agents.precision import cast_outputs
+from ccwm.losses.model import continue_loss, observation_loss
 from ccwm.nets.mlp import ScalarHead
+from ccwm.nets.pixels import PixelDecoder, PixelEncoder, normalise, to_pixels
 from ccwm.nets.rssm import RSSM
-from ccwm.ops.gaussian import unit_nll
+from ccwm.ops.gaussian import kl_divergence, unit_nll
 from ccwm.settings.agent import Model
-from ccwm.structs import Batch, Gaussian, LatentState, stack
+from ccwm.structs import Batch, Gaussian, LatentState, Terms, stack
 
 
 class Observed(NamedTuple):
     """What one forward sweep over a batch gives."""
 
-    image: Tensor  # [T, B, 3, size, size], centred
+    target: Tensor  # [T, B, *target], what the decoder is to predict
     posterior: LatentState  # [T, B, ·]
     prior: Gaussian  # [T, B, stoch]
 
@@ -27,10 +29,11 @@ class Observed(NamedTuple):
 class WorldModel(nn.Module):
     """Encoder, RSSM, decoder, reward head and, for tasks that terminate, a continue head."""
 
-    def __init__(self, model: Model, *, size: int, actions: int) -> None:
+    def __init__(self, model: Model, *, observation_shape: tuple[int, ...], actions: int) -> None:
         super().__init__()
         self.settings = model
-        self.encoder = Encoder(size=size, depth=model.depth)
+        size = observation_shape[0]
+        self.encoder = PixelEncoder(size=size, depth=model.depth)
         self.rssm = RSSM(
             embed=self.encoder.outputs,
             actions=actions,
@@ -40,56 +43,84 @@ class WorldModel(nn.Module):
             min_std=model.min_std,
             activation=model.activation,
         )
-        feature = self.rssm.feature
-        self.decoder = Decoder(feature=feature, size=size, depth=model.depth)
-        self.reward = ScalarHead(feature=feature, units=model.reward_units, layers=model.reward_layers)
-        self.continues = (
-            ScalarHead(feature=feature, units=model.reward_units, layers=model.reward_layers)
-            if model.continues
-            else None
-        )
+        head = {"feature": self.rssm.feature, "units": model.reward_units, "layers": model.reward_layers}
+        self.decoder = PixelDecoder(feature=self.rssm.feature, size=size, depth=model.depth)
+        self.reward = ScalarHead(**head)
+        self.continues = ScalarHead(**head) if model.continues else None
+        cast_outputs(self.decoder, self.reward, self.rssm.cell, self.rssm.prior_out, self.rssm.posterior_out)
+        if self.continues is not None:
+            cast_outputs(self.continues)
 
-    def centre(self, image: Tensor) -> Tensor:
-        """Bytes as the numbers that the encoder reads and the decoder writes."""
-        return centred(image, self.rssm.prior_out.weight.dtype)
+    @property
+    def dtype(self) -> torch.dtype:
+        """The number format of the weights."""
+        return self.rssm.enter.weight.dtype
 
-    def embed(self, image: Tensor) -> Tensor:
-        """Centred [..., 3, size, size] → [..., hidden]: the encoder, and the RSSM's projection out of its loop."""
-        projected: Tensor = self.rssm.embed(self.encoder(image))
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.rssm.enter.weight.device
+
+    def target(self, observation: Tensor) -> Tensor:
+        """Observations as the encoder reads and the decoder predicts them: [..., *observation] → [..., *target]."""
+        return normalise(observation, self.dtype)
+
+    def to_observation(self, decoded: Tensor) -> Tensor:
+        """The decoder's output as observations: [..., *target] → [..., *observation]."""
+        return to_pixels(decoded)
+
+    def embed(self, target: Tensor) -> Tensor:
+        """e = q_φ(O), projected for the RSSM: [..., *target] → [..., hidden]."""
+        projected: Tensor = self.rssm.embed(self.encoder(target))
         return projected
 
-    def step(self, state: LatentState, action: Tensor, embed: Tensor, is_first: Tensor, noise: Tensor) -> LatentState:
-        """One observed step; ``is_first`` [B] clears the state and the action of the rows where an episode begins."""
+    def decode(self, feature: Tensor) -> Tensor:
+        """The mean of p_θ(O|z): [..., F] → [..., *target]."""
+        decoded: Tensor = self.decoder(feature)
+        return decoded
+
+    def predict(self, state: LatentState, action: Tensor, noise: Tensor) -> LatentState:
+        """One step of the prior: [N, ·], [N, A], [N, stoch] → [N, ·]."""
+        return self.rssm.predict(state, action, noise)
+
+    def correct(
+        self, state: LatentState, action: Tensor, embed: Tensor, is_first: Tensor, noise: Tensor
+    ) -> LatentState:
+        """One step of the posterior; ``is_first`` [N] clears state and action of the rows where an episode begins."""
         keep = (~is_first).to(action.dtype).unsqueeze(-1)
         return self.rssm.correct(state.map(lambda part: part * keep), action * keep, embed, noise)
 
     def observe(self, batch: Batch, noise: Tensor) -> Observed:
         """One forward sweep: posteriors z̃ and priors ẑ of every step."""
-        image = self.centre(batch.observation)
-        embed = self.embed(image)
-        state = self.rssm.initial(embed[0])
+        target = self.target(batch.observation)
+        embed = self.embed(target)
+        state = self.rssm.initial(batch.action[0])
         states = []
         for t in range(len(embed)):
-            state = self.step(state, batch.action[t], embed[t], batch.is_first[t], noise[t])
+            state = self.correct(state, batch.action[t], embed[t], batch.is_first[t], noise[t])
             states.append(state)
         posterior = stack(states)
-        return Observed(image, posterior, self.rssm.prior(posterior.deter))
+        return Observed(target, posterior, self.rssm.prior(posterior.deter))
 
-    def losses(self, batch: Batch, observed: Observed) -> dict[str, Tensor]:
-        """The forward terms by name, weighted once, and the unclamped KL in nats."""
+    def loss(self, batch: Batch, observed: Observed) -> Terms:
+        """The weighted forward terms (Eq. 2–4), and the KL before its free nats."""
         settings, feature = self.settings, observed.posterior.feature
-        kl, nats = kl_with_free_nats(observed.posterior.gaussian, observed.prior, free_nats=settings.free_nats)
-        terms = {
-            "image": settings.observation_scale * image_loss(self.decoder(feature), observed.image).mean(),
+        divergence = kl_divergence(observed.posterior.gaussian, observed.prior).mean()
+        losses = {
+            "observation": settings.observation_scale * self.reconstruction(feature, observed.target).mean(),
             "reward": settings.reward_scale * unit_nll(self.reward(feature), batch.reward).mean(),
-            "kl": settings.kl_scale * kl,
+            "kl": settings.kl_scale * free_nats(divergence, settings.free_nats),
         }
         if self.continues is not None:
-            terms["continues"] = continue_loss(self.continues(feature), batch.continues)
-        return {**terms, "nats": nats.detach()}
+            losses["continues"] = continue_loss(self.continues(feature), batch.continues)
+        return Terms(losses, {"nats": divergence.detach()})
+
+    def reconstruction(self, feature: Tensor, target: Tensor) -> Tensor:
+        """−log p_θ(O|z) without its constant: [..., F], [..., *target] → [...]."""
+        return observation_loss(self.decode(feature), target, axes=target.ndim - feature.ndim + 1)
 
     def discount(self, feature: Tensor, gamma: float) -> Tensor:
-        """γ times the probability that the episode goes on: [..., F] → [...]."""
+        """γ times the probability that the episode continues: [..., F] → [...]."""
         if self.continues is None:
             return torch.full_like(feature[..., 0], gamma)
         return gamma * torch.sigmoid(self.continues(feature))

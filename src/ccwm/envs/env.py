@@ -30,6 +30,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.render_mode = "rgb_array"
         self.observation_space = gymnasium.spaces.Box(0, 255, (config.size, config.size, 3), np.uint8)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (world.action_size,), np.float32)
+        self.action_size = world.action_size
         self._frame = 0
         self._over = True
 

@@ -1,4 +1,4 @@
-"""What the actor and the critic minimise along imagined rollouts [H, N]."""
+"""Losses of the actor and the critic along imagined rollouts [H, N]."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ccwm.ops.gaussian import unit_nll
 
 
 def dynamics_actor_loss(target: Tensor, weight: Tensor) -> Tensor:
-    """−mean(w_t G_t): the actor climbs the return through the model.   [H − 1, N] each → scalar."""
+    """−mean(w_t G_t), with the gradient through the dynamics.   [H − 1, N] each → scalar."""
     return -(weight * target).mean()
 
 
 def reinforce_actor_loss(log_prob: Tensor, advantage: Tensor, weight: Tensor) -> Tensor:
-    """−mean(w_t A_t log π(a_t|s_t)), with the advantage held still.   [H − 1, N] each → scalar."""
+    """−mean(w_t A_t log π(a_t|s_t)), with a stop-gradient on the advantage.   [H − 1, N] each → scalar."""
     return -(weight * advantage.detach() * log_prob).mean()
 
 
 def critic_loss(value: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """−mean(w_t log N(G_t; v_t, 1)) without its constant, with the return held still.   [H − 1, N] → scalar."""
+    """−mean(w_t log N(G_t; v_t, 1)) without its constant, with a stop-gradient on the target.   [H − 1, N] → scalar."""
     return (weight * unit_nll(value, target.detach())).mean()

@@ -1,4 +1,4 @@
-"""How far a retraced state is from the original one; every function gives one number a state."""
+"""Distances between a retraced state and the original one; every function gives one number per state."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ccwm.losses.model import image_loss
-from ccwm.ops.gaussian import full, unit_nll, wasserstein2
+from ccwm.ops.gaussian import unit_nll, wasserstein2
 from ccwm.structs import Gaussian, LatentState
 
 
 class Bisimulation(NamedTuple):
-    """The bisimulation loss with the three terms it is made of, each [...]."""
+    """The bisimulation loss with its three terms, each [...]."""
 
     loss: Tensor
     l1: Tensor
@@ -34,7 +33,7 @@ def bisimulation(
 
     R̂ has unit variance, so that its KL is ½ (r̂(z̃) − r̂(ž))².
     """
-    l1 = (full(original.mean) - full(retraced.mean)).abs().sum(-1)
+    l1 = (original.mean - retraced.mean).abs().sum(-1)
     reward_kl = unit_nll(reward_original, reward_retraced)
     w2 = wasserstein2(next_original, next_retraced)
     return Bisimulation((l1 - reward_kl - discount * w2).square(), l1, reward_kl, w2)
@@ -42,9 +41,4 @@ def bisimulation(
 
 def l2(original: LatentState, retraced: LatentState) -> Tensor:
     """‖z̃_t − ž_t‖₂² of the same t, over the whole feature.   [..., F] → [...]."""
-    return (full(original.feature) - full(retraced.feature)).square().sum(-1)
-
-
-def reconstruction(decoded: Tensor, image: Tensor) -> Tensor:
-    """−log p(O_t | ž_t) without its constant.   [..., C, size, size] → [...]."""
-    return image_loss(decoded, image)
+    return (original.feature - retraced.feature).square().sum(-1)

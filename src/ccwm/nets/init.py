@@ -1,4 +1,4 @@
-"""How weights begin: as in TensorFlow, which the paper's networks are written in, or as torch draws them."""
+"""Initial weights: TensorFlow's, which the paper's networks are written in, or torch's."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from torch import nn
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def begin(module: Module, weights: Literal["glorot", "torch"]) -> Module:
-    """The module with its first weights, as ``model.init`` names them."""
-    return glorot(module) if weights == "glorot" else module
+def init_weights(module: Module, init: Literal["glorot", "torch"]) -> Module:
+    """The module with the initial weights that ``model.init`` names."""
+    return glorot(module) if init == "glorot" else module
 
 
 def glorot(module: Module) -> Module:
     """Redraw every layer below ``module``: Glorot's uniform weights, orthogonal recurrent ones, no biases.
 
-    torch's default weights have a third of that variance and less; over the layers between an image, the posterior and
-    the decoder a small object all but vanishes, and the latent stays empty for hundreds of updates. A larger RSSM
-    reacts more to actions that it has not seen, too: where rewards are rare at first, dreams promise too much.
+    torch's default weights have a third of that variance or less: the signal of a small object vanishes over the layers
+    between the image, the posterior and the decoder, and the latent stays empty for hundreds of updates. Larger weights
+    also make the RSSM react more to actions that it has not seen, so that imagined returns are too high at first.
     """
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):

@@ -9,6 +9,19 @@ from torch.nn import functional
 from ccwm.structs import Gaussian, LatentState
 
 
+class GaussianHead(nn.Linear):
+    """A diagonal Gaussian with std = softplus(·) + ``min_std``."""
+
+    def __init__(self, inputs: int, outputs: int, *, min_std: float) -> None:
+        super().__init__(inputs, 2 * outputs)
+        self.min_std = min_std
+
+    def forward(self, hidden: Tensor) -> Gaussian:  # type: ignore[override]
+        """[..., inputs] → [..., outputs]."""
+        mean, std = super().forward(hidden).chunk(2, -1)
+        return Gaussian(mean, functional.softplus(std) + self.min_std)
+
+
 class RSSM(nn.Module):
     """q_ψ1 (the prior, ``predict``) and q_ψ2 (the posterior, ``correct``) over latent states."""
 
@@ -17,14 +30,14 @@ class RSSM(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = nn.ELU() if activation == "elu" else nn.ReLU()
-        self.deter, self.stoch, self.min_std = deter, stoch, min_std
+        self.deter, self.stoch = deter, stoch
         self.enter = nn.Linear(stoch + actions, hidden)
         self.cell = nn.GRUCell(hidden, deter)
         self.prior_hidden = nn.Linear(deter, hidden)
-        self.prior_out = nn.Linear(hidden, 2 * stoch)
+        self.prior_out = GaussianHead(hidden, stoch, min_std=min_std)
         self.embed = nn.Linear(embed, hidden)
         self.posterior_hidden = nn.Linear(deter, hidden, bias=False)  # its bias is that of ``embed``
-        self.posterior_out = nn.Linear(hidden, 2 * stoch)
+        self.posterior_out = GaussianHead(hidden, stoch, min_std=min_std)
 
     @property
     def feature(self) -> int:
@@ -43,11 +56,8 @@ class RSSM(nn.Module):
 
     def prior(self, deter: Tensor) -> Gaussian:
         """q_ψ1 given the GRU's new state: [..., deter] → [..., stoch]."""
-        return self._gaussian(self.prior_out(self.activation(self.prior_hidden(deter))))
-
-    def posterior(self, deter: Tensor, embed: Tensor) -> Gaussian:
-        """q_ψ2 given the GRU's new state and the *projected* embedding: [N, deter], [N, hidden] → [N, stoch]."""
-        return self._gaussian(self.posterior_out(self.activation(self.posterior_hidden(deter) + embed)))
+        prior: Gaussian = self.prior_out(self.activation(self.prior_hidden(deter)))
+        return prior
 
     def predict(self, state: LatentState, action: Tensor, noise: Tensor) -> LatentState:
         """ẑ_{t+1} ~ q_ψ1(· | z_t, a_t): [N, ·], [N, A], [N, stoch] → [N, ·]."""
@@ -58,9 +68,5 @@ class RSSM(nn.Module):
     def correct(self, state: LatentState, action: Tensor, embed: Tensor, noise: Tensor) -> LatentState:
         """z̃_{t+1} ~ q_ψ2(· | z_t, a_t, e_{t+1}) with e projected by ``embed``: [N, ·] → [N, ·]."""
         deter = self.advance(state.deter, state.stoch, action)
-        posterior = self.posterior(deter, embed)
+        posterior: Gaussian = self.posterior_out(self.activation(self.posterior_hidden(deter) + embed))
         return LatentState(deter, posterior.sample(noise), *posterior)
-
-    def _gaussian(self, raw: Tensor) -> Gaussian:
-        mean, std = raw.chunk(2, -1)
-        return Gaussian(mean, functional.softplus(std) + self.min_std)

@@ -1,8 +1,4 @@
-"""Closed forms of diagonal Gaussians; every function sums over the last axis.
-
-Networks may run in half precision. Squares, ratios and sums over many terms may not: a square overflows float16 from
-256 on, and bfloat16 has three digits. So everything here, and the returns, are computed in ``full`` precision.
-"""
+"""Closed forms of diagonal Gaussians; every function sums over the last axis."""
 
 from __future__ import annotations
 
@@ -14,19 +10,8 @@ from torch import Tensor
 from ccwm.structs import Gaussian
 
 
-def full(value: Tensor) -> Tensor:
-    """The same numbers in float32 where they are in a half precision, and as they are elsewhere."""
-    return value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
-
-
-def full_gaussian(p: Gaussian) -> Gaussian:
-    """Mean and spread in full precision."""
-    return Gaussian(full(p.mean), full(p.std))
-
-
 def kl_divergence(p: Gaussian, q: Gaussian) -> Tensor:
     """KL[p‖q] = Σ log(σ_q/σ_p) + (σ_p² + (μ_p − μ_q)²) / (2σ_q²) − ½.   [..., D] → [...]."""
-    p, q = full_gaussian(p), full_gaussian(q)
     variance_ratio = (p.std / q.std).square()
     distance = ((p.mean - q.mean) / q.std).square()
     return 0.5 * (variance_ratio + distance - 1 - variance_ratio.log()).sum(-1)
@@ -34,25 +19,22 @@ def kl_divergence(p: Gaussian, q: Gaussian) -> Tensor:
 
 def wasserstein2(p: Gaussian, q: Gaussian) -> Tensor:
     """The paper's closed form W₂ = ‖μ_p − μ_q‖₂² + ‖σ_p − σ_q‖₂² (Eq. 7, no root taken).   [..., D] → [...]."""
-    p, q = full_gaussian(p), full_gaussian(q)
     return (p.mean - q.mean).square().sum(-1) + (p.std - q.std).square().sum(-1)
 
 
 def log_prob(p: Gaussian, value: Tensor) -> Tensor:
     """log p(value), summed over the last axis.   [..., D] → [...]."""
-    p = full_gaussian(p)
-    scaled = (full(value) - p.mean) / p.std
+    scaled = (value - p.mean) / p.std
     return (-0.5 * scaled.square() - p.std.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
 
 
 def unit_nll(mean: Tensor, value: Tensor) -> Tensor:
     """−log N(value; mean, 1) without its constant: ½ (value − mean)², elementwise."""
-    return 0.5 * (full(value) - full(mean)).square()
+    return 0.5 * (value - mean).square()
 
 
 def tanh_log_prob(p: Gaussian, raw: Tensor) -> Tensor:
     """log-density of tanh(raw) where raw ~ p.   [..., A] → [...]."""
-    raw = full(raw)
     # log(1 − tanh²x) = 2 (log 2 − x − softplus(−2x)), which does not overflow.
     squash = 2 * (math.log(2) - raw - torch.nn.functional.softplus(-2 * raw))
     return log_prob(p, raw) - squash.sum(-1)

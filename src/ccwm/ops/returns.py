@@ -5,15 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ccwm.ops.gaussian import full
-
 
 def lambda_return(reward: Tensor, discount: Tensor, value: Tensor, *, lam: float) -> Tensor:
     """G_t = r_t + γ_t [(1 − λ) v_{t+1} + λ G_{t+1}],  G_{H−1} = v_{H−1}.   [H, N] each → [H − 1, N].
 
     The last step only bootstraps, so it has no return of its own.
     """
-    reward, discount, value = full(reward), full(discount), full(value)
     following = value[-1]
     targets = []
     for t in reversed(range(len(reward) - 1)):
@@ -24,10 +21,9 @@ def lambda_return(reward: Tensor, discount: Tensor, value: Tensor, *, lam: float
 
 def generalised_advantage(reward: Tensor, discount: Tensor, value: Tensor, *, lam: float) -> Tensor:
     """A_t = δ_t + γ_t λ A_{t+1},  δ_t = r_t + γ_t v_{t+1} − v_t.   [H, N] each → [H − 1, N]."""
-    return lambda_return(reward, discount, value, lam=lam) - full(value[:-1])
+    return lambda_return(reward, discount, value, lam=lam) - value[:-1]
 
 
 def discount_weights(discount: Tensor) -> Tensor:
-    """w_t = Π_{k<t} γ_k: how likely, and how much, step t still matters.   [H, N] → [H, N], w_0 = 1."""
-    discount = full(discount)
+    """w_t = Π_{k<t} γ_k, the discounted probability that the episode reaches step t.   [H, N] → [H, N], w_0 = 1."""
     return torch.cat([torch.ones_like(discount[:1]), discount[:-1]]).cumprod(0)

@@ -1,8 +1,7 @@
-"""One episode is one safetensors file: how it is written whole, read, checked, and read in part."""
+"""One episode is one safetensors file: its bytes, its checks, and windows of it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -11,16 +10,16 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from ccwm.files import write_atomically
 from ccwm.structs import Episode
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 # One metadata key only: safetensors writes several in random order, and equal episodes must be equal files.
 SCHEMA_KEY = "ccwm.episode"
 LARGEST_HEADER = 1 << 20
 
+OBSERVATIONS = ("uint8", "float32")
+"""Dtypes of an observation: pixels, or a vector."""
 DTYPES: dict[str, np.dtype[Any]] = {
-    "image": np.dtype(np.uint8),
     "action": np.dtype(np.float32),
     "reward": np.dtype(np.float32),
     "is_first": np.dtype(np.bool_),
@@ -38,15 +37,14 @@ class DamagedEpisode(ValueError):
         self.reason = reason
 
 
-def write_episode(path: Path, episode: Episode) -> str:
-    """Write a valid episode of L steps to ``path`` atomically and return the file's SHA-256."""
+def serialise_episode(episode: Episode) -> bytes:
+    """A valid episode as a file's bytes; ValueError where it is none."""
     reason = fault(episode._asdict())
     if reason:
-        raise ValueError(f"cannot store this episode as {path}: {reason}")
+        raise ValueError(f"cannot store this episode: {reason}")
     arrays = {name: np.ascontiguousarray(array) for name, array in episode._asdict().items()}
-    data = save(arrays, {SCHEMA_KEY: str(SCHEMA)})
-    write_atomically(path, data)
-    return hashlib.sha256(data).hexdigest()
+    data: bytes = save(arrays, {SCHEMA_KEY: str(SCHEMA)})
+    return data
 
 
 def read_episode(path: Path) -> Episode:
@@ -72,28 +70,30 @@ def parse_episode(data: bytes, path: Path) -> Episode:
 
 def fault(arrays: dict[str, np.ndarray]) -> str | None:
     """What keeps these arrays from being an episode, or None; see ``structs.Episode`` for the rules."""
-    if set(arrays) != set(DTYPES):
-        return f"it holds {sorted(arrays)}, an episode holds {sorted(DTYPES)}"
+    if set(arrays) != set(Episode._fields):
+        return f"it holds {sorted(arrays)}, an episode holds {sorted(Episode._fields)}"
+    observation, action = arrays["observation"], arrays["action"]
+    if observation.dtype not in OBSERVATIONS:
+        return f"observation is {observation.dtype}, not one of {', '.join(OBSERVATIONS)}"
     for name, dtype in DTYPES.items():
         if arrays[name].dtype != dtype:
             return f"{name} is {arrays[name].dtype}, not {dtype}"
-    image, action = arrays["image"], arrays["action"]
-    if image.ndim != 4 or image.shape[1] != image.shape[2] or image.shape[3] != 3 or image.size == 0:
-        return f"image has shape {image.shape}, not [L, size, size, 3]"
-    length = len(image)
+    if observation.ndim < 2 or observation.size == 0:
+        return f"observation has shape {observation.shape}, not [L, ...]"
+    length = len(observation)
     if action.ndim != 2 or len(action) != length or action.size == 0:
         return f"action has shape {action.shape}, not [{length}, A]"
     for name in ("reward", "is_first", "continues", "irreversible"):
         if arrays[name].shape != (length,):
             return f"{name} has shape {arrays[name].shape}, not [{length}]"
-    for name in ("action", "reward", "continues"):
+    for name in ("observation", "action", "reward", "continues"):
         if not np.isfinite(arrays[name]).all():
             return f"{name} holds NaN or inf"
     for name in ("is_first", "irreversible"):
         if (arrays[name].view(np.uint8) > 1).any():
             return f"{name} holds bytes that are no booleans"
     if action[0].any():
-        return "action[0] is not zero, though no action led to a reset's image"
+        return "action[0] is not zero, though no action led to a reset's observation"
     if not arrays["is_first"][0] or arrays["is_first"][1:].any():
         return "is_first must be true at step 0 and nowhere else"
     if not (arrays["continues"][:-1] == 1).all() or arrays["continues"][-1] not in (0, 1):
@@ -111,9 +111,12 @@ def read_window(path: Path, start: int, window: Episode) -> None:
         data_start, tensors = _header(file, path)
         for name, target in window._asdict().items():
             length, row_bytes = len(target), target[0].nbytes
-            if start + length > tensors[name]["shape"][0]:
+            steps, (first, end) = tensors[name]["shape"][0], tensors[name]["data_offsets"]
+            if end - first != steps * row_bytes:
+                raise DamagedEpisode(path, f"its {name} is not {target.dtype} {list(target.shape[1:])} a step")
+            if start + length > steps:
                 raise IndexError(f"steps {start} to {start + length} reach past the end of {path}")
-            file.seek(data_start + tensors[name]["data_offsets"][0] + start * row_bytes)
+            file.seek(data_start + first + start * row_bytes)
             data = file.read(length * row_bytes)
             if len(data) < length * row_bytes:
                 raise DamagedEpisode(path, "it is shorter than its header says")

@@ -12,15 +12,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ccwm.errors import UserError
 from ccwm.files import sync_directory
-from ccwm.replay.episodes import SCHEMA
+from ccwm.replay.episodes import OBSERVATIONS, SCHEMA
 
 MANIFEST = "manifest.jsonl"
 Count = Annotated[int, Field(ge=1)]
-
-
-class DamagedManifest(ValueError):
-    """A manifest that does not tell which episodes there are."""
 
 
 class Entry(BaseModel):
@@ -33,12 +30,18 @@ class Entry(BaseModel):
     # The pattern keeps a manifest from naming a file outside its directory.
     name: Annotated[str, Field(pattern=r"^\d{6,}\.safetensors$")]
     steps: Count  # L, the reset included
-    size: Count  # pixels of a side
-    actions: Count  # A
+    observation_shape: Annotated[tuple[Count, ...], Field(min_length=1)]  # of one step
+    observation_dtype: Annotated[str, Field(pattern=f"^({'|'.join(OBSERVATIONS)})$")]
+    action_size: Count  # A
     episode_return: Annotated[float, Field(alias="return")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     # `schema` would shadow a method of BaseModel.
-    schema_version: Annotated[Literal[1], Field(alias="schema")] = SCHEMA
+    schema_version: Annotated[Literal[2], Field(alias="schema")] = SCHEMA
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What all episodes of a store share."""
+        return self.observation_dtype, self.observation_shape, self.action_size
 
 
 class Manifest:
@@ -89,7 +92,7 @@ class Manifest:
     def _create(self, directory: Path) -> None:
         # An empty manifest is written before the first episode, so that a missing one can only be a lost one.
         if any(directory.glob("*.safetensors")):
-            raise DamagedManifest(f"{directory} holds episodes but no {MANIFEST}: restore it, or remove the directory")
+            raise UserError(f"{directory} holds episodes but no {MANIFEST}", hint="restore it, or remove the directory")
         self.path.touch()
         sync_directory(directory)
 
@@ -100,8 +103,12 @@ class Manifest:
                 entry = Entry.model_validate_json(line)
             except ValidationError as error:
                 problems = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}".strip() for e in error.errors())
-                raise DamagedManifest(
-                    f"{self.path}, line {number}: {problems}. Restore it, or remove the directory and collect again"
-                ) from error
+                raise self._damage(number, problems) from error
+            if self.entries and entry.kind != self.entries[0].kind:
+                raise self._damage(number, f"{entry.kind} differs from {self.entries[0].kind} in line 1")
             self._ends.append(self._end + len(line) + 1)
             self.entries.append(entry)
+
+    def _damage(self, number: int, problem: str) -> UserError:
+        hint = "restore the file, or remove the directory and collect again"
+        return UserError(f"{self.path}, line {number}: {problem}", hint=hint)

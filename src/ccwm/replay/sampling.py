@@ -6,16 +6,12 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ccwm.errors import UserError
 from ccwm.replay.episodes import DTYPES, read_window
+from ccwm.replay.manifest import Entry
 from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch, Episode
-
-
-class TooShort(UserError, ValueError):
-    """No episode is as long as a window."""
 
 
 class WindowSampler:
@@ -51,22 +47,16 @@ class WindowSampler:
         return int((windows < 1).sum())
 
     def draw(self, update: int, episodes: int | None = None) -> Batch:
-        """The batch of ``update`` from the manifest's first ``episodes``, or its ``columns``: [T, B, ...] on the CPU.
-
-        The image is [T, B, 3, size, size] over memory in [T, B, size, size, 3] order: folding T and B gives a
-        channels-last tensor without a copy.
-        """
+        """The batch of ``update`` from the first ``episodes`` of the store, or its ``columns``: [T, B, ...]."""
         chosen, starts = (drawn[self.columns] for drawn in self._choose(update, episodes))
         entries = self.store.entries
-        window = self._buffers(len(chosen), entries[chosen[0]].size, entries[chosen[0]].actions)
+        window = self._buffers(len(chosen), entries[chosen[0]])
         for column, (index, start) in enumerate(zip(chosen, starts, strict=True)):
             read_window(self.store.path(index), start, Episode(*(array[:, column] for array in window)))
         position = np.arange(self.length)[:, None] + np.array(starts)
         lengths = np.array([entries[index].steps for index in chosen])
-        tensors: dict[str, Tensor] = {name: torch.from_numpy(array) for name, array in window._asdict().items()}
-        tensors["image"] = tensors["image"].permute(0, 1, 4, 2, 3)
         return Batch(
-            **tensors,
+            **{name: torch.from_numpy(array) for name, array in window._asdict().items()},
             position=torch.from_numpy(position),
             episode_length=torch.from_numpy(np.tile(lengths, (self.length, 1))),
         )
@@ -76,9 +66,10 @@ class WindowSampler:
         eligible, windows = self._windows(episodes)
         fits = windows >= 1
         if not fits.any():
-            raise TooShort(
+            raise UserError(
                 f"none of the {len(eligible)} episodes to draw from in {self.store.directory} has train.length = "
-                f"{self.length} steps: lower train.length, or collect longer episodes"
+                f"{self.length} steps",
+                hint="lower train.length, or collect longer episodes",
             )
         eligible, windows = eligible[fits], windows[fits]
         random = np.random.Generator(np.random.Philox(key=np.array([self.seed, update], dtype=np.uint64)))
@@ -99,9 +90,10 @@ class WindowSampler:
         steps = np.array([entries[index].steps for index in eligible], dtype=np.int64)
         return eligible, steps - self.length + 1
 
-    def _buffers(self, columns: int, size: int, actions: int) -> Episode:
-        """Uninitialised memory for one batch, [T, B, ...] of each key."""
-        trailing: dict[str, tuple[int, ...]] = {"image": (size, size, 3), "action": (actions,)}
-        return Episode(
-            **{name: np.empty((self.length, columns, *trailing.get(name, ())), dtype) for name, dtype in DTYPES.items()}
-        )
+    def _buffers(self, columns: int, entry: Entry) -> Episode:
+        """Uninitialised memory for one batch, [T, B, ...] of each field."""
+        axes = (self.length, columns)
+        fields = {name: np.empty(axes, dtype) for name, dtype in DTYPES.items()}
+        fields["observation"] = np.empty((*axes, *entry.observation_shape), entry.observation_dtype)
+        fields["action"] = np.empty((*axes, entry.action_size), DTYPES["action"])
+        return Episode(**fields)

@@ -8,16 +8,12 @@ from pathlib import Path
 
 from ccwm.errors import UserError
 from ccwm.files import sync_directory, temporary_path, write_atomically
-from ccwm.replay.episodes import DamagedEpisode, parse_episode, read_episode, write_episode
+from ccwm.replay.episodes import DamagedEpisode, parse_episode, read_episode, serialise_episode
 from ccwm.replay.manifest import MANIFEST, Entry, Manifest
 from ccwm.structs import Episode
 
 QUARANTINE = "quarantine"
 log = logging.getLogger(__name__)
-
-
-class TooManyDamaged(UserError, RuntimeError):
-    """More of a store is damaged than a result may be built on."""
 
 
 class EpisodeStore:
@@ -40,8 +36,8 @@ class EpisodeStore:
         self.damaged_share = damaged_share
         self.read_only = read_only
         if read_only and not (directory / MANIFEST).is_file():
-            raise FileNotFoundError(
-                f"{directory} is no episode store: it has no {MANIFEST}. Run the stage that makes it"
+            raise UserError(
+                f"{directory} is no episode store: it has no {MANIFEST}", hint="run the stage that makes it"
             )
         if not read_only:
             directory.mkdir(parents=True, exist_ok=True)
@@ -99,19 +95,15 @@ class EpisodeStore:
 
     def append(self, episode: Episode) -> None:
         """Store one more episode; when this returns, it survives a kill and a power cut."""
-        path = self._next_path(episode)
-        self._promise(path, episode, write_episode(path, episode))
+        self._store(serialise_episode(episode), episode)
 
     def adopt(self, path: Path) -> None:
         """Store a checked copy of an episode file that lives elsewhere."""
         data = path.read_bytes()
-        episode = parse_episode(data, path)
-        target = self._next_path(episode)
-        write_atomically(target, data)
-        self._promise(target, episode, hashlib.sha256(data).hexdigest())
+        self._store(data, parse_episode(data, path))
 
     def copy_from(self, directory: Path) -> None:
-        """Begin with the whole episodes of another store; a repeated call goes on where a killed one stopped."""
+        """Start with the whole episodes of another store; a repeated call resumes where a killed one stopped."""
         source = EpisodeStore(directory, damaged_share=self.damaged_share, read_only=True)
         have = 0
         for index, entry in enumerate(source.entries):
@@ -123,10 +115,7 @@ class EpisodeStore:
                 self.adopt(source.path(index))
                 have += 1
             else:
-                raise ValueError(
-                    f"{self.directory} does not begin with the episodes of {directory} (episode {have} differs): "
-                    f"start in a fresh directory"
-                )
+                raise ValueError(f"{self.directory} does not start with {directory}: episode {have} differs")
 
     def refresh(self) -> None:
         """See the episodes that the directory's one writer, another process, has appended since."""
@@ -143,33 +132,24 @@ class EpisodeStore:
         self._damaged = {index: reason for index, reason in self._damaged.items() if index < count}
         sync_directory(self.directory)
 
-    def _next_path(self, episode: Episode) -> Path:
-        """Where the next episode goes, if it belongs here."""
+    def _store(self, data: bytes, episode: Episode) -> None:
+        """Write the file, then the manifest's line that promises it; without the line, take the file back."""
         self._refuse_read_only()
-        if self._manifest.entries:
-            first = self._manifest.entries[0]
-            expected = ((first.size, first.size, 3), (first.actions,))
-            if (episode.observation.shape[1:], episode.action.shape[1:]) != expected:
-                raise ValueError(
-                    f"{self.directory} holds steps of image {expected[0]} and action {expected[1]}; this episode's are "
-                    f"{episode.observation.shape[1:]} and {episode.action.shape[1:]}: use one directory for one task"
-                )
-        return self.directory / f"{len(self):06d}.safetensors"
-
-    def _promise(self, path: Path, episode: Episode, sha256: str) -> None:
-        """Write the manifest's line for an episode that is on disk, or take the episode back."""
-        steps, size = episode.observation.shape[:2]
+        entry = Entry(
+            name=f"{len(self):06d}.safetensors",
+            steps=len(episode.reward),
+            observation_shape=episode.observation.shape[1:],
+            observation_dtype=episode.observation.dtype.name,
+            action_size=episode.action.shape[1],
+            episode_return=float(episode.reward.sum(dtype="float64")),
+            sha256=hashlib.sha256(data).hexdigest(),
+        )
+        if self.entries and entry.kind != self.entries[0].kind:
+            raise ValueError(f"{self.directory} holds episodes of {self.entries[0].kind}, this one has {entry.kind}")
+        path = self.directory / entry.name
+        write_atomically(path, data)
         try:
-            self._manifest.append(
-                Entry(
-                    name=path.name,
-                    steps=steps,
-                    size=size,
-                    actions=episode.action.shape[1],
-                    episode_return=float(episode.reward.sum(dtype="float64")),
-                    sha256=sha256,
-                )
-            )
+            self._manifest.append(entry)
         except OSError:
             path.unlink(missing_ok=True)
             raise
@@ -190,9 +170,10 @@ class EpisodeStore:
                 damaged[index] = "its SHA-256 is not the manifest's"
         if len(damaged) > self.damaged_share * len(self):
             names = ", ".join(self._manifest.entries[index].name for index in list(damaged)[:5])
-            raise TooManyDamaged(
+            raise UserError(
                 f"{len(damaged)} of {len(self)} episodes in {self.directory} are damaged (first: {names}), more than "
-                f"the share of {self.damaged_share:.0%}. Restore the files, or remove the directory and collect again"
+                f"the share of {self.damaged_share:.0%}",
+                hint="restore the files, or remove the directory and collect again",
             )
         for index, reason in damaged.items():
             log.warning("%s is left out: %s", self.path(index), reason)

@@ -182,11 +182,11 @@ class Trainer(Section):
     accelerator: Literal["auto", "cpu", "gpu", "tpu", "mps"] = "auto"
     """The kind of device."""
     devices: int = Field(1, ge=1, le=64)
-    """How many devices share each batch, a process for each (on a CPU: how many processes); the first also acts."""
+    """Devices that share each batch, a process for each, over all hosts; on a CPU: processes. The first also acts."""
     precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = "32-true"
     """Number format of the update; mixed is slower than 32 on a CPU."""
     strategy: Literal["auto", "ddp"] = "auto"
-    """How devices share the work: `ddp` averages their gradients; `auto` is that where there are several devices."""
+    """`ddp` averages gradients over devices; `auto` is that where there are several devices."""
     threads: int = Field(2, ge=1, le=1024)
     """CPU threads; pinned, because sums differ in their last bits between thread counts."""
 

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from ccwm.errors import UserError
 from ccwm.files import write_atomically
 
-VERSION = 2
+VERSION = 3
 KEPT = 2
 BEST = "best-"
 log = logging.getLogger(__name__)
@@ -40,11 +40,11 @@ class Checkpoints:
         directory.mkdir(parents=True, exist_ok=True)
 
     def save(self, content: dict[str, Any]) -> None:
-        """Write a checkpoint, then forget all but the last two."""
+        """Write a checkpoint, then delete all but the last two."""
         self._write("", content, kept=KEPT)
 
     def save_best(self, content: dict[str, Any]) -> None:
-        """Write the checkpoint of the best evaluation so far, then forget the one before it."""
+        """Write the checkpoint of the best evaluation so far, then delete the one before it."""
         self._write(BEST, content, kept=1)
 
     def latest(self) -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ class Checkpoints:
                 return content
         if paths:
             raise NoCheckpoint(
-                f"none of the {len(paths)} checkpoints in {self.directory} is whole; remove it to restart"
+                f"none of the {len(paths)} checkpoints in {self.directory} is whole", hint="remove it to restart"
             )
         return None
 
@@ -114,6 +114,6 @@ class Checkpoints:
         ]
         if differing:
             raise OtherCheckpoint(
-                f"{path} is not of this run: {', '.join(differing)}. Remove {self.directory} to restart, "
-                f"or run with the version and the settings that made it"
+                f"{path} is not of this run ({', '.join(differing)})",
+                hint=f"remove {self.directory} to restart, or run with the version and the settings that made it",
             )

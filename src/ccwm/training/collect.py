@@ -1,7 +1,8 @@
-"""The random episodes that a study begins with."""
+"""The random episodes that a study starts with."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +13,7 @@ from ccwm.agents.policy import RandomPolicy
 from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import episode_seed
 from ccwm.settings.agent import Env
-from ccwm.settings.schema import Render
-from ccwm.training.rollouts import play
-from ccwm.training.workers import make_envs
+from ccwm.training.rollouts import play_episodes
 
 
 class RandomReturn(NamedTuple):
@@ -44,7 +43,6 @@ def collect_random(
     *,
     parts: dict[str, int],
     env: Env,
-    render: Render,
     seed: int,
     advance: Callable[[], None],
     workers: int = 1,
@@ -54,35 +52,20 @@ def collect_random(
     Each episode is a function of its own seed and they are stored in their order: ``workers`` changes no byte.
     """
     wanted = [(part, index) for part, episodes in parts.items() for index in range(episodes)]
+    seeds = [episode_seed("collect", seed, part, index) for part, index in wanted]
     stores = {part: EpisodeStore(folder / part) for part in parts}
-    envs = make_envs(
-        task,
-        workers=min(workers, len(wanted)),
-        size=env.size,
-        action_repeat=env.action_repeat,
-        time_limit=env.time_limit,
-        quality=render.quality,
-    )
-    try:
-        actions = envs.single_action_space.shape
-        assert actions is not None
-        policy = RandomPolicy(actions[0])
-        rows = []
-        for first in range(0, len(wanted), envs.num_envs):
-            chosen = wanted[first : first + envs.num_envs]
-            seeds = [episode_seed("collect", seed, part, index) for part, index in chosen]
-            for (part, index), own, played in zip(chosen, seeds, play(envs, policy, seeds), strict=True):
-                stores[part].append(played.episode)
-                length = len(played.episode.reward) - 1
-                rows.append(RandomReturn(part, index, own, played.total, length, played.frames))
-                advance()
-        return rows
-    finally:
-        envs.close()
+    rows = []
+    with contextlib.closing(play_episodes(task, env, RandomPolicy, seeds, workers=workers)) as rollouts:
+        for (part, index), own, rollout in zip(wanted, seeds, rollouts, strict=True):
+            stores[part].append(rollout.episode)
+            length = len(rollout.episode.reward) - 1
+            rows.append(RandomReturn(part, index, own, rollout.total, length, rollout.frames))
+            advance()
+    return rows
 
 
 def summarise(rows: list[RandomReturn]) -> dict[str, float]:
-    """The collection's metrics; returns are those of all episodes, env_steps those that training begins with."""
+    """The collection's metrics; returns are those of all episodes, env_steps those that training starts with."""
     totals = np.array([row.total for row in rows])
     training = [row for row in rows if row.part == "train"]
     return {

@@ -8,30 +8,30 @@ from torch import Tensor
 from ccwm.errors import UserError
 
 SMALLEST_SCALE = 1.0
-"""Gradients that overflow at this scale of the loss are not overflowing because of their scale."""
+"""Gradients that overflow at this scale of the loss do not overflow because of their scale."""
 
 
 class NotFinite(UserError, RuntimeError):
     """A loss or a gradient is NaN or infinite; nothing was stepped."""
 
 
-class Watch:
-    """Looks at every update's terms and gradient norms before the optimisers step.
+class FiniteCheck:
+    """Looks at every update's metrics and gradient norms before the optimiser steps.
 
-    Where reading a number is free, on a CPU, NotFinite is raised at once. Elsewhere it would make the host wait for the
-    device in every update: there, the flag stays on the device, it keeps this and all later updates from being stepped,
-    and ``check``, to be called before anything is reported or saved, raises.
+    On a CPU, where reading a number is free, NotFinite is raised at once. On an accelerator the host would wait for the
+    device in every update: there the flag stays on the device, it keeps this and all later updates from being stepped,
+    and ``raise_if_skipped``, to be called before anything is reported or saved, raises.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.wrong: Tensor | None = None  # [terms] bool, of the first update that has one
+        self.wrong: Tensor | None = None  # [metrics and norms] bool, of the first update that has one
         self.update: Tensor | None = None
 
-    def look(
-        self, update: int, terms: dict[str, Tensor], norms: dict[str, Tensor], scaler: torch.amp.GradScaler | None
+    def skip(
+        self, update: int, metrics: dict[str, Tensor], norms: dict[str, Tensor], scaler: torch.amp.GradScaler | None
     ) -> Tensor | None:
-        """Whether this update must be skipped, as 1 or 0 on the device; None says that it is fine, for certain.
+        """Whether this update must be skipped, as 1 or 0 on the device; None where it certainly need not.
 
         Under loss scaling a gradient that is not finite is no fault: the step is skipped and the scale lowered, as long
         as there is a scale to lower.
@@ -41,11 +41,11 @@ class Watch:
         if scaler is not None:
             scale = scaler.scale(torch.ones((), device=overflow.device))
             blamed = overflow & (scale <= SMALLEST_SCALE)
-        wrong = torch.cat([~torch.stack([value.isfinite() for value in terms.values()]), blamed])
-        self.names = [*terms, *norms]
-        if reads_at_once(wrong):
+        wrong = torch.cat([~torch.stack([value.isfinite() for value in metrics.values()]), blamed])
+        self.names = [*metrics, *norms]
+        if wrong.device.type == "cpu":
             if bool(wrong.any()):
-                raise refusal(update, self.names, wrong)
+                raise not_finite(update, self.names, wrong)
             return None if scaler is None else overflow.any().float()
         if self.wrong is None or self.update is None:
             self.wrong, self.update = wrong, torch.full((), update, device=wrong.device)
@@ -55,21 +55,16 @@ class Watch:
             self.update = torch.where(before, self.update, update)
         return (self.wrong.any() | overflow.any()).float()
 
-    def check(self) -> None:
-        """Raise NotFinite if an update since the last check had to be left out; waits for the device."""
+    def raise_if_skipped(self) -> None:
+        """Raise NotFinite if an update so far had to be skipped for good; waits for the device."""
         if self.wrong is not None and self.update is not None and bool(self.wrong.any()):
-            raise refusal(int(self.update), self.names, self.wrong)
+            raise not_finite(int(self.update), self.names, self.wrong)
 
 
-def reads_at_once(value: Tensor) -> bool:
-    """Whether Python can have this number without waiting for a device that computes on its own."""
-    return value.device.type == "cpu"
-
-
-def refusal(update: int, names: list[str], wrong: Tensor) -> NotFinite:
-    """Names the terms that are not finite, and what to do."""
+def not_finite(update: int, names: list[str], wrong: Tensor) -> NotFinite:
+    """The error that names the numbers which are not finite, and what to do."""
     found = [name for name, fault in zip(names, wrong.tolist(), strict=True) if fault]
     return NotFinite(
-        f"update {update}: {', '.join(found)} not finite; the last checkpoint is kept. "
-        f"Lower optimiser.model or optimiser.clip, or look at the data with NaN in it"
+        f"update {update}: {', '.join(found)} not finite; the last checkpoint is kept",
+        hint="lower optimiser.model_lr or optimiser.grad_clip, or look at the data with NaN in it",
     )

@@ -1,77 +1,49 @@
-"""Training one agent from its first data to its last update, in a work directory that can be left and entered again."""
+"""Training one agent from its first data to its last update, in a work directory from which it can resume.
+
+All state lives in the counters, the history and the replay, each whole between two updates; so a run can stop at any
+update and resume exactly there.
+"""
 
 from __future__ import annotations
 
-import json
-import logging
 import resource
-import sys
 import time
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import lightning as L
+import numpy as np
 import torch
-from lightning.pytorch.utilities.exceptions import SIGTERMException
-from pydantic import JsonValue
+from torch import distributed
 
+from ccwm.agents.distributed import own_rows
 from ccwm.agents.learner import Learner
+from ccwm.agents.recurrent import RecurrentPolicy
+from ccwm.cells import Cell
+from ccwm.envs.env import TaskEnv
 from ccwm.envs.factory import make_env
-from ccwm.ops.ranks import own_part, rank
+from ccwm.errors import UserError
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
-from ccwm.seeds import named_seed
-from ccwm.settings.agent import ActorCritic, Env, Model, Optimiser, Replay, Retrace, Train, Trainer, Truncation
-from ccwm.settings.schema import Render
+from ccwm.seeds import episode_seed, named_seed
+from ccwm.settings.agent import AgentConfig, Train
 from ccwm.training.checkpoints import Checkpoints
-from ccwm.training.cycle import Cycles, Followed, cycle_loader
+from ccwm.training.devices import launch
 from ccwm.training.finite import NotFinite
 from ccwm.training.history import History, Log
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
-from ccwm.training.progress import LiveProgress
-from ccwm.training.signals import deferred_signals
-from ccwm.training.team import device_of, following, heed_the_leader, leading
-
-
-class Learning(NamedTuple):
-    """The settings that an agent is trained with, a variant's overrides applied."""
-
-    env: Env
-    render: Render
-    replay: Replay
-    model: Model
-    retrace: Retrace
-    truncation: Truncation
-    actor_critic: ActorCritic
-    optimiser: Optimiser
-    train: Train
-    trainer: Trainer
-
-    def to_json(self) -> str:
-        """One line that ``from_json`` reads."""
-        return json.dumps({name: section.model_dump(mode="json") for name, section in self._asdict().items()})
-
-    @classmethod
-    def from_json(cls, line: str) -> Learning:
-        """The settings of ``to_json``, checked once more."""
-        sections = get_type_hints(cls)
-        return cls(
-            **{
-                name: sections[name].model_validate_json(json.dumps(values))
-                for name, values in json.loads(line).items()
-            }
-        )
-
-    def flat(self) -> dict[str, JsonValue]:
-        """Plain values under dotted keys: `train.batch`."""
-        sections = {name: section.model_dump(mode="json") for name, section in self._asdict().items()}
-        return {f"{name}.{field}": value for name, fields in sections.items() for field, value in fields.items()}
+from ccwm.training.progress import TrainingProgress
+from ccwm.training.rollouts import play_episode
+from ccwm.training.signals import Interrupted, StopRequest, deferred_signals
+from ccwm.training.update import Updater
 
 
 class Cost(NamedTuple):
-    """What the last stretch of a run took; it differs from run to run and is no result."""
+    """What the last session of a run took; it differs from run to run and is no result."""
 
     seconds: float
     env_steps_per_second: float
@@ -91,170 +63,264 @@ class Trained(NamedTuple):
     history: History
     cost: Cost
     best: dict[str, Any]
-    """The module's snapshot at the highest point of the learning curve."""
+    """The module's ``state_dict`` at the highest point of the learning curve."""
 
 
-def train(learning: Learning, *, task: str, seed: int, data: Path, work: Path, log: Log, label: str) -> Trained:
-    """Train until the budget of environment steps is spent, going on from the work directory's last checkpoint.
+def number_of_cycles(settings: Train, first_env_steps: int) -> int:
+    """The first cycle, which only learns, and as many as spend what the random episodes left of the budget."""
+    owed = max(settings.env_steps - first_env_steps, 0)
+    return 1 + -(-owed // settings.update_every)
 
-    The caller holds the work directory (``workplace.exclusive``) for longer: until the results are published.
+
+def build_module(config: AgentConfig, *, seed: int, observation_shape: tuple[int, ...], actions: int) -> CCWM:
+    """An untrained agent, a function of the seed; variants of one seed share the weights that they have in common."""
+    with torch.random.fork_rng():
+        torch.manual_seed(named_seed("weights", seed))
+        learner = Learner(config, observation_shape=observation_shape, actions=actions)
+    return CCWM(learner, seed=seed)
+
+
+def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, label: str) -> Trained:
+    """Train until the budget of environment steps is spent, from the work directory's last checkpoint where it has one.
+
+    The caller holds the work directory (``work_directory.exclusive``) for longer: until the results are published.
     """
-    torch.set_num_threads(learning.trainer.threads)
     keep_freed_memory()
-    store = open_replay(learning, work)
+    assert cell.seed is not None
+    checkpoints = Checkpoints(work / "checkpoints", settings={**cell.tags, **config.flat()})
+    state = checkpoints.latest()
+    store = open_replay(config, work)
     first = EpisodeStore(data, read_only=True)
-    first_episodes, first_env_steps = len(first), _env_steps(first, learning.env.action_repeat)
-    history = History(log=log)
-    env = make_env(
-        task,
-        size=learning.env.size,
-        action_repeat=learning.env.action_repeat,
-        time_limit=learning.env.time_limit,
-        quality=learning.render.quality,
-    )
+    first_env_steps = (first.steps - len(first)) * config.env.action_repeat  # a reset takes no frames
+    if state is None:
+        store.truncate(min(len(store), len(first)))
+        store.copy_from(data)
+    env, history = make_env(cell.task, config.env), History(log=log)
     try:
-        actions = env.action_space.shape
-        assert actions is not None
-        module = build_module(learning, seed=seed, actions=actions[0])
-        checkpoints = Checkpoints(work / "checkpoints", settings={"task": task, "seed": seed, **learning.flat()})
-        saved = checkpoints.latest()
-        if saved is not None:
-            module.restore(saved["module"])
-            history.restore(saved["history"])
-            store.truncate(module.counters.episodes)
+        fabric = launch(config.trainer)
+        updater = _make_updater(config, fabric, store, seed=cell.seed)
+        counters = updater.module.counters
+        if state is None:
+            counters.episodes, counters.env_steps = len(store), first_env_steps
         else:
-            store.truncate(min(len(store), first_episodes))
-            store.copy_from(data)
-            module.counters.episodes, module.counters.env_steps = len(store), first_env_steps
-        with deferred_signals() as stop:
-            cycles = Cycles(
-                learning.train,
-                envs=[env],
-                store=store,
-                first_env_steps=first_env_steps,
-                history=history,
-                checkpoints=checkpoints,
-                stop=stop,
-                exploration=config.actor_critic.exploration,
-                seed=seed,
+            updater.load_state_dict(state["updater"])
+            history.load_state_dict(state["history"])
+            store.truncate(counters.episodes)
+        cycles = number_of_cycles(config.train, first_env_steps)
+        progress = TrainingProgress(
+            history,
+            counters,
+            env_steps=config.train.env_steps,
+            updates=cycles * config.train.updates,
+            label=label,
+        )
+        with deferred_signals() as stop, progress, _lost_rank():
+            loop = MainLoop(
+                config, updater, store, cell.seed, stop, env, history, checkpoints, progress, first_env_steps
             )
-            orders = {"learning": learning.to_json(), "seed": seed, "actions": actions[0], "work": str(work.absolute())}
-            orders["cycles"] = cycles.total
-            with leading(learning.trainer, FOLLOW, json.dumps(orders)):
-                cost = _lead(learning, module, cycles, store, seed=seed, label=label)
-            cycles.evaluate(module, final=True)
-            cycles.save(module)
+            cost = _timed(loop)
+            loop.evaluate(final=True)
+            loop.save()
     finally:
         env.close()
     best = checkpoints.best()
     assert best is not None, "the first evaluation saves one"
-    return Trained(module, history, cost, best["module"])
+    return Trained(updater.module, history, cost, best["module"])
 
 
-def build_module(learning: Learning, *, seed: int, actions: int) -> CCWM:
-    """An untrained agent, a function of the seed; variants of one seed share the weights that they have in common."""
-    with torch.random.fork_rng():
-        torch.manual_seed(named_seed("weights", seed))
-        learner = Learner(
-            model=learning.model,
-            retrace=learning.retrace,
-            truncation=learning.truncation,
-            actor_critic=config.actor_critic,
-            size=learning.env.size,
-            actions=actions,
+def follow(config: AgentConfig, cell: Cell, *, work: Path) -> None:
+    """What the other ranks do: join the main process, and compute their rows of every batch; they write nothing."""
+    assert cell.seed is not None
+    with deferred_signals() as stop:
+        fabric = launch(config.trainer)  # the main process has made replay and checkpoint ready before it launches
+        store = open_replay(config, work, read_only=True)
+        updater = _make_updater(config, fabric, store, seed=cell.seed)
+        state = Checkpoints(work / "checkpoints").latest()
+        if state is not None:
+            updater.load_state_dict(state["updater"])
+        # The main process reports both; an exit code other than 0 would have Fabric kill it before it can.
+        with suppress(NotFinite, Interrupted):
+            Loop(config, updater, store, cell.seed, stop).run()
+        stop.signum = None
+
+
+@dataclass
+class Loop:
+    """The loop that all ranks run in step: act, then update; only the main process acts."""
+
+    config: AgentConfig
+    updater: Updater
+    store: EpisodeStore
+    seed: int
+    stop: StopRequest
+
+    def run(self) -> None:
+        """Make cycles until the main process says that the last one is done."""
+        counters, settings = self.updater.module.counters, self.config.train
+        sampler = WindowSampler(
+            self.store,
+            batch=settings.batch,
+            length=settings.length,
+            seed=self.seed,
+            sampling=self.config.replay.sampling,
+            columns=own_rows(settings.batch),
         )
-    return CCWM(learner, optimiser=learning.optimiser, seed=seed)
+        while self.act():
+            while counters.updates < (counters.cycle + 1) * settings.updates:
+                self.updater.step(sampler.draw(counters.updates, episodes=counters.episodes))
+                self.after_update()
+            counters.cycle += 1
+            self.after_cycle()
+
+    def act(self) -> bool:
+        """Wait until the main process has acted, take over its counters; false where it has finished."""
+        counters = self.updater.module.counters
+        more, counters.env_steps, counters.episodes = _broadcast(self.updater.fabric, [0, 0, 0])
+        self.store.refresh()
+        return bool(more)
+
+    def after_update(self) -> None:
+        """Average the logged numbers where they are due, and stop where the main process was told to."""
+        if self.updater.module.counters.updates % self.config.train.log_every == 0:
+            self.log(self.updater.averages())
+        signum = self.stop.signum  # read once: a signal from here on waits for the next update
+        (signum,) = _broadcast(self.updater.fabric, [signum or 0])
+        if signum:
+            self.after_cycle()
+            raise Interrupted(signum)
+
+    def log(self, averages: dict[str, float]) -> None:
+        """Nothing: the main process reports."""
+
+    def after_cycle(self) -> None:
+        """Nothing: the main process saves."""
 
 
-def _lead(learning: Learning, module: CCWM, cycles: Cycles, store: EpisodeStore, *, seed: int, label: str) -> Cost:
-    """Make the cycles that are left, acting and learning."""
-    settings, began, counters = learning.train, time.monotonic(), module.counters
-    before = (counters.env_steps, counters.updates)
-    progress = LiveProgress(
-        cycles.history, env_steps=settings.env_steps, updates=cycles.total * settings.updates, label=label
-    )
-    try:
-        device = _fit(learning, module, store, [cycles, progress], cycles=cycles.total, seed=seed)
-    except SIGTERMException:  # Lightning saw the signal between two of our checks, and would exit with code 0
-        cycles.save(module)
-        cycles.stop.check()
-        raise
-    seconds = time.monotonic() - began
-    return Cost(
-        seconds=seconds,
-        env_steps_per_second=(counters.env_steps - before[0]) / seconds,
-        updates_per_second=(counters.updates - before[1]) / seconds,
-        peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        device=device,
-    )
+@dataclass
+class MainLoop(Loop):
+    """What the main process does besides: evaluate where it is due, act, report and save."""
 
+    env: TaskEnv
+    history: History
+    checkpoints: Checkpoints
+    progress: TrainingProgress
+    first_env_steps: int
 
-FOLLOW = "from ccwm.training.loop import follow; follow()"
-
-
-def follow() -> None:
-    """A process that shares the batches of a leader's training run, and writes nothing."""
-    number, port, line = heed_the_leader()
-    orders = json.loads(line)
-    learning, work = Learning.from_json(orders["learning"]), Path(orders["work"])
-    torch.set_num_threads(learning.trainer.threads)
-    store = open_replay(learning, work, read_only=True)
-    module = build_module(learning, seed=orders["seed"], actions=orders["actions"])
-    saved = Checkpoints(work / "checkpoints").latest()
-    if saved is not None:
-        module.restore(saved["module"])
-    with following(learning.trainer, number, port):
+    def act(self) -> bool:
+        """Evaluate if due, then play whole episodes until this cycle's environment steps are reached."""
+        counters, settings = self.updater.module.counters, self.config.train
+        more = counters.cycle < number_of_cycles(settings, self.first_env_steps)
         try:
-            callback = Followed(learning.train.updates, store)
-            _fit(learning, module, store, [callback], cycles=orders["cycles"], seed=orders["seed"])
-        except NotFinite:  # of the whole batch, so that the leader says it
-            sys.exit(1)
+            if more:
+                # A run that was interrupted within a cycle must not evaluate the weights that it has there.
+                if counters.evaluated == counters.cycle:
+                    self.evaluate()
+                    counters.evaluated += 1
+                self._play()
+        except Interrupted:
+            self.save()
+            _broadcast(self.updater.fabric, [0, 0, 0])  # the other ranks need not wait
+            raise
+        _broadcast(self.updater.fabric, [int(more), counters.env_steps, counters.episodes])
+        return more
+
+    def after_update(self) -> None:
+        """Show the progress, too."""
+        self.progress.show()
+        super().after_update()
+
+    def log(self, averages: dict[str, float]) -> None:
+        """Report the losses."""
+        counters = self.updater.module.counters
+        self.history.add_losses(counters.env_steps, counters.updates, averages)
+
+    def after_cycle(self) -> None:
+        """Save."""
+        self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint of this very update."""
+        self.checkpoints.save({"updater": self.updater.state_dict(), "history": self.history.state_dict()})
+
+    def evaluate(self, *, final: bool = False) -> None:
+        """A point of the learning curve, where environment steps have crossed a multiple or the weights are final."""
+        counters, settings = self.updater.module.counters, self.config.train
+        if self.history.curve:
+            last, every = self.history.curve[-1], settings.evaluate_every
+            due = counters.env_steps // every > last["env_steps"] // every
+            if not due and not (final and counters.updates > last["updates"]):
+                return
+        seeds = [episode_seed("curve", self.seed, index) for index in range(settings.evaluate_episodes)]
+        played = [play_episode(self.env, self._policy(None), seed, between=self.stop.check) for seed in seeds]
+        returns = [each.total for each in played]
+        successes = [each.success for each in played if each.success is not None]
+        if np.mean(returns) > max((row["return_mean"] for row in self.history.curve), default=-np.inf):
+            # Before the point is recorded: a run that is stopped in between measures it again.
+            self.checkpoints.save_best({"module": self.updater.module.state_dict()})
+        self.history.add_evaluation(counters.env_steps, counters.updates, returns, successes)
+
+    def _play(self) -> None:
+        """Play until this cycle's environment steps are reached; the first cycle plays none."""
+        counters, settings = self.updater.module.counters, self.config.train
+        goal = min(self.first_env_steps + counters.cycle * settings.update_every, settings.env_steps)
+        while counters.env_steps < goal:
+            seed = episode_seed("episode", self.seed, counters.episodes)
+            policy = self._policy(self.config.actor_critic.exploration)
+            played = play_episode(self.env, policy, seed, between=self.stop.check)
+            self.store.append(played.episode)
+            counters.episodes += 1
+            counters.env_steps += played.frames
+            self.history.add_episode(counters.env_steps, played.total, len(played.episode.reward) - 1)
+
+    def _policy(self, exploration: float | None) -> RecurrentPolicy:
+        learner = self.updater.module.learner
+        return RecurrentPolicy(learner.world_model, learner.actor_critic.actor, exploration=exploration)
 
 
-def open_replay(learning: Learning, work: Path, *, read_only: bool = False) -> EpisodeStore:
+def open_replay(config: AgentConfig, work: Path, *, read_only: bool = False) -> EpisodeStore:
     """The replay memory of a work directory."""
-    capacity = learning.replay.capacity // learning.env.action_repeat
+    capacity = config.replay.capacity // config.env.action_repeat
     return EpisodeStore(work / "replay", capacity=capacity, read_only=read_only)
 
 
-def _fit(
-    learning: Learning, module: CCWM, store: EpisodeStore, callbacks: list[L.Callback], *, cycles: int, seed: int
-) -> str:
-    """Run Lightning's fit loop over the cycles that are left, on one device, which it names.
+def _make_updater(config: AgentConfig, fabric: L.Fabric, store: EpisodeStore, *, seed: int) -> Updater:
+    entry = store.entries[0]
+    module = build_module(config, seed=seed, observation_shape=entry.observation_shape, actions=entry.action_size)
+    return Updater(fabric, module)
 
-    Lightning's own DDP is left alone: docs/decisions.md says why.
-    """
-    settings = learning.train
-    sampler = WindowSampler(
-        store,
-        batch=settings.batch,
-        length=settings.length,
-        seed=seed,
-        sampling=learning.replay.sampling,
-        columns=own_part(settings.batch),
+
+def _timed(loop: Loop) -> Cost:
+    """Run the loop, and measure what it took."""
+    counters, began = loop.updater.module.counters, time.monotonic()
+    env_steps, updates = counters.env_steps, counters.updates
+    loop.run()
+    seconds = time.monotonic() - began
+    return Cost(
+        seconds=seconds,
+        env_steps_per_second=(counters.env_steps - env_steps) / seconds,
+        updates_per_second=(counters.updates - updates) / seconds,
+        peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        device=str(loop.updater.fabric.device),
     )
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message=".*number of training batches.*logging interval.*")
-    warnings.filterwarnings("ignore", message=".*treespec, LeafSpec.*")
-    trainer = L.Trainer(
-        accelerator=learning.trainer.accelerator,
-        devices=device_of(learning.trainer, rank()),
-        precision=learning.trainer.precision,
-        max_epochs=max(cycles - module.counters.cycle, 0),
-        reload_dataloaders_every_n_epochs=1,
-        callbacks=callbacks,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    module.train_dataloader = lambda: cycle_loader(module, sampler, settings.updates)  # type: ignore[method-assign]
-    if module.counters.cycle < cycles:
-        trainer.fit(module)
-    return str(trainer.strategy.root_device)
 
 
-def _env_steps(store: EpisodeStore, action_repeat: int) -> int:
-    """Simulator frames behind the stored steps; a reset takes none."""
-    return (store.steps - len(store)) * action_repeat
+def _broadcast(fabric: L.Fabric, numbers: list[int]) -> list[int]:
+    """The main process's numbers, on every rank."""
+    if fabric.world_size == 1:
+        return numbers
+    told = torch.tensor(numbers, device=fabric.device)
+    distributed.broadcast(told, 0)
+    received: list[int] = told.tolist()
+    return received
+
+
+@contextmanager
+def _lost_rank() -> Iterator[None]:
+    """Within, a connection to another rank that is gone is a user error: that rank has said why it ended."""
+    try:
+        yield
+    except distributed.DistError as error:
+        raise UserError(
+            f"a process that shared the batch has ended ({str(error).splitlines()[0]})",
+            hint="run the same command again to resume",
+        ) from error

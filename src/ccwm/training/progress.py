@@ -1,4 +1,4 @@
-"""The live line of a training run: a bar on a terminal, a plain line now and then elsewhere."""
+"""The progress of a training run: a live bar on a terminal, a plain line every half minute elsewhere."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-import lightning as L
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ccwm.training.history import History
-from ccwm.training.module import CCWM
+from ccwm.training.module import Counters
 
 QUIET_SECONDS = 30.0
 HIDDEN = ContextVar("HIDDEN", default=False)
-SHOWN = ("model/image", "model/kl", "retrace/loss", "actor/loss", "critic/loss")
+SHOWN = ("model/observation", "model/kl", "retrace/loss", "actor/loss", "critic/loss")
 
 
 @contextmanager
@@ -29,11 +28,11 @@ def hidden_progress() -> Iterator[None]:
         HIDDEN.reset(before)
 
 
-class LiveProgress(L.Callback):
-    """Environment steps, return, losses, frames/s, updates/s and time left."""
+class TrainingProgress:
+    """Environment steps, return, losses, frames/s, updates/s and time left; shown within a ``with`` block."""
 
-    def __init__(self, history: History, *, env_steps: int, updates: int, label: str) -> None:
-        self.history, self.env_steps, self.updates, self.label = history, env_steps, updates, label
+    def __init__(self, history: History, counters: Counters, *, env_steps: int, updates: int, label: str) -> None:
+        self.history, self.counters, self.env_steps, self.label = history, counters, env_steps, label
         self.console = Console(stderr=True, quiet=HIDDEN.get())
         self.bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -45,38 +44,31 @@ class LiveProgress(L.Callback):
             console=self.console,
             disable=not self.console.is_terminal or HIDDEN.get(),
         )
-        self.task: TaskID | None = None
-        self.began = (time.monotonic(), 0, 0)
-        self.spoke = 0.0
+        self.task = self.bar.add_task(label, total=updates, completed=counters.updates, line="")
+        self.start = (time.monotonic(), counters.env_steps, counters.updates)
+        self.last_line = 0.0
 
-    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Show the bar, starting where a resumed run goes on."""
-        assert isinstance(pl_module, CCWM)
-        counters = pl_module.counters
-        self.began = (time.monotonic(), counters.env_steps, counters.updates)
-        self.task = self.bar.add_task(self.label, total=self.updates, completed=counters.updates, line="")
+    def __enter__(self) -> TrainingProgress:
         self.bar.start()
+        return self
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: object) -> None:
-        """Refresh."""
-        assert isinstance(pl_module, CCWM)
-        assert self.task is not None
-        now = time.monotonic()
-        if self.bar.disable and now - self.spoke < QUIET_SECONDS:
-            return
-        line = self._line(pl_module, now)
-        self.bar.update(self.task, completed=pl_module.counters.updates, line=line)
-        if self.bar.disable:
-            self.spoke = now
-            self.console.print(f"{self.label}: {line}", soft_wrap=True, highlight=False)
-
-    def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Leave the terminal as it was, also after an error."""
+    def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
-    def _line(self, module: CCWM, now: float) -> str:
-        start, env_steps, updates = self.began
-        counters, seconds = module.counters, max(now - start, 1e-9)
+    def show(self) -> None:
+        """Show the present state; to be called after every update."""
+        now = time.monotonic()
+        if self.bar.disable and now - self.last_line < QUIET_SECONDS:
+            return
+        line = self._line(now)
+        self.bar.update(self.task, completed=self.counters.updates, line=line)
+        if self.bar.disable:
+            self.last_line = now
+            self.console.print(f"{self.label}: {line}", soft_wrap=True, highlight=False)
+
+    def _line(self, now: float) -> str:
+        start, env_steps, updates = self.start
+        counters, seconds = self.counters, max(now - start, 1e-9)
         parts = [
             f"{counters.env_steps:,}/{self.env_steps:,} steps",
             f"{(counters.env_steps - env_steps) / seconds:.0f} frames/s",

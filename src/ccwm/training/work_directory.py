@@ -1,4 +1,4 @@
-"""Where a run works until it is finished."""
+"""The directory in which a run works until it is finished, and from which it resumes."""
 
 from __future__ import annotations
 
@@ -10,35 +10,39 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ccwm.cells import settings_hash
+from ccwm.cells import WORK, Cell, settings_hash
 from ccwm.errors import UserError
+from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Settings
 
-SOURCES = ("config.py", "structs.py", "seeds.py", "ops", "losses", "nets", "envs", "data", "agent", "training")
-"""What decides the bits of a run: a checkpoint made by other code is not gone on from."""
+PIPELINE = Path("dvc.yaml")
 
 
-def work_directory(settings: Settings, *, task: str, variant: str, seed: int, data: Path) -> Path:
-    """`.work/train/<task>/<variant>/<seed>/<hash>`: another directory for other settings, other code or other data."""
-    manifest = data / "train" / "manifest.jsonl"
+def work_directory(settings: Settings, cell: Cell) -> Path:
+    """`.work/train/<task>/<variant>/<seed>/<hash>`: another directory for other settings, other code or other data.
+
+    The code is what DVC depends on: the stage's ``deps`` in ``dvc.yaml`` are the one list of what decides the bits.
+    """
+    manifest = cell.data / "train" / "manifest.jsonl"
     if not manifest.is_file():
-        raise FileNotFoundError(f"{data} holds no random episodes: run `dvc repro collect` first")
-    key = hashlib.sha256(settings_hash(settings, "train", task=task, variant=variant, seed=seed).encode())
+        raise UserError(f"{cell.data} holds no random episodes", hint="run `dvc repro collect` first")
+    key = hashlib.sha256(settings_hash(settings, cell).encode())
     key.update(manifest.read_bytes())
-    root = Path(__file__).parent.parent
-    for source in SOURCES:
-        for path in sorted((root / source).rglob("*.py")) or [root / source]:
-            key.update(path.read_bytes())
-    return Path(".work") / "train" / task / variant / str(seed) / key.hexdigest()[:12]
+    for path in source_files(PIPELINE, cell.stage):
+        key.update(path.read_bytes())
+    return WORK / "train" / cell.key / key.hexdigest()[:12]
 
 
-class WorkDirectoryBusy(UserError, RuntimeError):
-    """Another process trains in this work directory."""
+def source_files(pipeline: Path, stage: str) -> list[Path]:
+    """The Python files that a stage of ``dvc.yaml`` depends on."""
+    listed = [Path(dep) for dep in read_yaml(pipeline)["stages"][stage]["deps"] if "$" not in dep]
+    files = [path for dep in listed for path in ([dep] if dep.suffix else dep.rglob("*.py"))]
+    return sorted(pipeline.parent / path for path in files)
 
 
 @contextmanager
 def exclusive(work: Path) -> Iterator[None]:
-    """Hold the work directory, or refuse at once, naming the process that holds it."""
+    """Hold the work directory, or fail at once with the name of the process that holds it."""
     work.mkdir(parents=True, exist_ok=True)
     holder = work / "holder"
     lock = FileLock(work / "lock")
@@ -46,7 +50,7 @@ def exclusive(work: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         name = holder.read_text() if holder.exists() else "an unknown process"
-        raise WorkDirectoryBusy(f"{work} is in use by {name}; wait for it or end it, then run again") from None
+        raise UserError(f"{work} is in use by {name}", hint="wait for it or end it, then run again") from None
     try:
         holder.write_text(f"process {os.getpid()}")
         yield

@@ -1,4 +1,7 @@
-"""Pixels to an embedding and a feature back to pixels: Dreamer's convolutions, one layer fewer at 32 × 32."""
+"""Pixels to an embedding and a feature back to pixels: Dreamer's convolutions, one layer fewer at 32 × 32.
+
+Layout and scaling of images live here: observations are uint8 [size, size, 3], networks see [3, size, size] around 0.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,20 @@ KERNELS = {32: (5, 6, 6), 64: (5, 5, 6, 6)}
 """Kernels of the decoder: with stride 2, 1 → 5 → 14 → 32 and 1 → 5 → 13 → 30 → 64 pixels."""
 
 
-class Encoder(nn.Module):
+def normalise(observation: Tensor, dtype: torch.dtype) -> Tensor:
+    """Bytes as numbers for encoder and decoder: uint8 [..., size, size, 3] → [..., 3, size, size].
+
+    Values are in [−0.5, 0.5]; memory stays channels-last, which the kernels of CPU and GPU prefer.
+    """
+    return (observation.to(dtype) / 255 - 0.5).movedim(-1, -3)
+
+
+def to_pixels(decoded: Tensor) -> Tensor:
+    """The decoder's output as bytes: [..., 3, size, size] around 0 → uint8 [..., size, size, 3]."""
+    return ((decoded.movedim(-3, -1) + 0.5).clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+class PixelEncoder(nn.Module):
     """e = q_φ(O): convolutions of kernel 4 and stride 2 whose channels double."""
 
     def __init__(self, *, size: int, depth: int) -> None:
@@ -24,7 +40,7 @@ class Encoder(nn.Module):
         self.outputs = channels * pixels * pixels
 
     def forward(self, image: Tensor) -> Tensor:
-        """[..., 3, size, size] → [..., embed]; channels last, which the kernels of CPU and GPU prefer."""
+        """[..., 3, size, size] → [..., embed]."""
         embed: Tensor = self.layers(image.flatten(0, -4).contiguous(memory_format=torch.channels_last))
         return embed.reshape(*image.shape[:-3], -1)
 
@@ -51,7 +67,7 @@ class Upsample(nn.ConvTranspose2d):
         return shuffled[..., : shuffled.shape[-2] - odd, : shuffled.shape[-1] - odd]
 
 
-class Decoder(nn.Module):
+class PixelDecoder(nn.Module):
     """The mean of p_θ(O|z): a dense layer, then transposed convolutions of stride 2."""
 
     def __init__(self, *, feature: int, size: int, depth: int) -> None:

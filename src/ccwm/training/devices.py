@@ -1,0 +1,54 @@
+"""Where training runs: Lightning Fabric on one device, or several processes that share each batch.
+
+Fabric starts the processes of one host by running the script again; over several hosts torchrun does, and its
+environment variables say how many there are. Rank 0 is the main process: it alone acts, evaluates and writes.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+
+import lightning as L
+import torch
+from lightning.fabric.strategies.ddp import DDPStrategy
+
+from ccwm.errors import UserError
+from ccwm.settings.agent import Trainer
+
+TIMEOUT = timedelta(days=1)
+"""How long a rank waits for another: longer than any evaluation. A dead one is noticed at once, by its connection."""
+
+
+def is_main_process() -> bool:
+    """Whether this process is rank 0, as far as its environment says."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", 0))) == 0
+
+
+def launch(trainer: Trainer) -> L.Fabric:
+    """A Fabric whose processes have all started, by itself on one host or by torchrun on several."""
+    devices, nodes = trainer.devices, 1
+    if torch.distributed.is_torchelastic_launched():
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        nodes = int(os.environ["WORLD_SIZE"]) // devices
+        if devices * nodes != trainer.devices:
+            raise UserError(
+                f"torchrun started {devices * nodes} processes, trainer.devices is {trainer.devices}",
+                hint="trainer.devices counts the processes of all hosts; make both the same",
+            )
+    shared = trainer.devices > 1 or trainer.strategy == "ddp"
+    fabric = L.Fabric(
+        accelerator=trainer.accelerator,
+        devices=devices,
+        num_nodes=nodes,
+        precision=trainer.precision,
+        strategy=DDPStrategy(timeout=TIMEOUT) if shared else "auto",
+    )
+    fabric.launch()
+    torch.set_num_threads(trainer.threads)
+    return fabric
+
+
+def one_device(trainer: Trainer) -> Trainer:
+    """The same settings for a single process: for whoever trains beside others, or only acts."""
+    return trainer.model_copy(update={"devices": 1, "strategy": "auto"})

@@ -1,0 +1,109 @@
+"""One update: losses, gradients of each part, one optimiser step, or none where a number is not finite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightning as L
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from ccwm.agents.distributed import all_reduce_mean
+from ccwm.structs import Batch
+from ccwm.training.finite import FiniteCheck
+from ccwm.training.module import CCWM
+
+
+class Updater:
+    """A module and its optimiser on the devices of a Fabric; ranks share the gradients by DistributedDataParallel."""
+
+    def __init__(self, fabric: L.Fabric, module: CCWM) -> None:
+        precision = fabric.strategy.precision
+        fabric.to_device(precision.convert_module(module))
+        self.fabric, self.module = fabric, module
+        self.parts = module.learner.parts()
+        self.adam: Any = module.configure_optimizers()
+        self.optimizer: Any = fabric.setup_optimizers(self.adam)
+        self.scaler: torch.amp.GradScaler | None = getattr(precision, "scaler", None)  # with 16-mixed
+        self.check = FiniteCheck()
+        self.sums: dict[str, Tensor] = {}
+        self.summed = 0
+        self.forward: Any = module
+        if fabric.world_size > 1:
+            devices = None if fabric.device.type == "cpu" else [fabric.device]
+            self.forward = DistributedDataParallel(module, device_ids=devices, broadcast_buffers=False)
+
+    def step(self, batch: Batch) -> None:
+        """One update from this rank's rows of a batch."""
+        with self.fabric.autocast():
+            losses, metrics = self.forward(self._on_device(batch))
+        self.optimizer.zero_grad()
+        *_, last = losses
+        for part, loss in losses.items():
+            # Each loss reaches the parameters of its own part and no others; the last pass frees the graph.
+            self.fabric.backward(loss, inputs=self.parts[part], retain_graph=part != last)
+        norms = self._clip()
+        self._log({**metrics, **self._step(metrics, norms)})
+        self.module.counters.updates += 1
+
+    def _on_device(self, batch: Batch) -> Batch:
+        """The batch where the weights are, floats in their number format; an accelerator need not wait for the copy."""
+        device, dtype = self.fabric.device, self.module.learner.world_model.dtype
+        pinned = batch if device.type == "cpu" else Batch(*(part.pin_memory() for part in batch))
+        moved = (part.to(device, non_blocking=True) for part in pinned)
+        return Batch(*(part.to(dtype) if part.is_floating_point() else part for part in moved))
+
+    def _clip(self) -> dict[str, Tensor]:
+        """Clip each part's gradient by its norm, in the loss's own scale; the norms are those before clipping."""
+        if self.scaler is not None:
+            self.scaler.unscale_(self.adam)
+        limit = self.module.learner.config.optimiser.grad_clip
+        return {f"grad_norm/{part}": torch.nn.utils.clip_grad_norm_(group, limit) for part, group in self.parts.items()}
+
+    def _step(self, metrics: dict[str, Tensor], norms: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Step all parts, or none where something is not finite; returns what is logged of the step."""
+        skip = self.check.skip(self.module.counters.updates, metrics, norms, self.scaler)
+        if self.scaler is None:
+            # Fused Adam reads it on the device: the host need not wait to know that a step must not be made.
+            self.adam.found_inf = skip
+            self.optimizer.step()
+            return norms
+        scale = self.scaler.scale(torch.ones((), device=self.fabric.device))
+        self.optimizer.step()  # Fabric's loss scaling skips it by itself where a gradient overflowed
+        assert skip is not None
+        stepped = {name: torch.where(skip > 0, 0, norm) for name, norm in norms.items()}
+        return {**stepped, "precision/scale": scale, "precision/skipped": skip}
+
+    def _log(self, metrics: dict[str, Tensor]) -> None:
+        for name, value in metrics.items():
+            self.sums[name] = self.sums[name] + value.detach() if name in self.sums else value.detach()
+        self.summed += 1
+
+    def averages(self) -> dict[str, float]:
+        """Means over ranks and updates of every logged number since the last call."""
+        self.check.raise_if_skipped()
+        means = all_reduce_mean(torch.stack(list(self.sums.values())) / self.summed)
+        names, self.sums, self.summed = list(self.sums), {}, 0
+        return dict(zip(names, means.tolist(), strict=True))
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a bit-exact resume needs, as tensors and plain values."""
+        self.check.raise_if_skipped()
+        return {
+            "module": self.module.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": {} if self.scaler is None else self.scaler.state_dict(),
+            "sums": dict(self.sums),
+            "summed": self.summed,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume from a ``state_dict``."""
+        self.module.load_state_dict(state["module"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.scaler is not None:
+            self.scaler.load_state_dict(state["scaler"])
+        device = self.fabric.device
+        self.sums = {name: value.to(device) for name, value in state["sums"].items()}
+        self.summed = state["summed"]
