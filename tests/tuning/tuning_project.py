@@ -32,7 +32,7 @@ TINY: dict[str, dict[str, Any]] = {
     "env": {"time_limit": 40},  # 20 steps of 2 frames an episode
     "collect": {"episodes": 2, "heldout": 1},  # training begins at 80 frames
     "model": {"deter": 8, "stoch": 3, "hidden": 8, "reward_units": 8},
-    "actor_critic": {"horizon": 3, "starts": 4, "units": 8},
+    "actor_critic": {"horizon": 3, "starts_per_window": 2, "units": 8},
     "train": {
         "env_steps": 160,
         "update_every": 40,
@@ -164,6 +164,6 @@ def make_project(root: Path, **tune: Any) -> Project:
     root.mkdir(parents=True)
     for folder in ("pipeline", "presets"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "dvc.yaml").touch()
+    (root / "dvc.yaml").write_text("stages: {train: {deps: []}}\n")
     write_params(root / "params.yaml", **tune)
     return Project(root)

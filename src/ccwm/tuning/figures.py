@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -18,7 +19,6 @@ from ccwm.tuning.storage import experimental
 
 ENOUGH = 4
 """Complete trials below which a share of variance says nothing."""
-STYLE = {"svg.hashsalt": "ccwm", "figure.constrained_layout.use": True}
 
 
 @experimental()
@@ -30,8 +30,8 @@ def draw_search(folder: Path, study: Study, space: Space, *, measure: str) -> No
     mpl.use("agg")
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     numbers = [space.names[key] for key, parameter in space.parameters.items() if parameter.kind != "choice"][:2]
-    with mpl.rc_context(STYLE):
-        drawn = {"history": plots.plot_optimization_history(study, target_name=measure)}
+    with mpl.rc_context({"svg.hashsalt": "ccwm", "figure.constrained_layout.use": True}):
+        drawn: dict[str, Any] = {"history": plots.plot_optimization_history(study, target_name=measure)}
         drawn["slice"] = plots.plot_slice(study, target_name=measure)
         drawn["parallel"] = plots.plot_parallel_coordinate(study, target_name=measure)
         if len(numbers) == 2 and len(complete) > 2:

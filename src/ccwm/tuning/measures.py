@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from ccwm.ops.truncation import kept_pairs
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch
-from ccwm.training.history import Row, mean_height
+from ccwm.training.history import Row, summarise_curve
 from ccwm.training.module import CCWM
 
 BATCHES = 20
@@ -28,17 +27,6 @@ class Measure(NamedTuple):
     title: str
     of_curve: Callable[[list[Row]], float] | None = None
     of_agent: Callable[[CCWM, Path], float] | None = None
-
-
-def curve_height(curve: list[Row]) -> float:
-    """Area under the learning curve divided by its width: a mean return."""
-    env_steps, returns = (np.array([row[name] for row in curve]) for name in ("env_steps", "return_mean"))
-    return mean_height(env_steps, returns)
-
-
-def last_return(curve: list[Row]) -> float:
-    """The learning curve's last mean return."""
-    return curve[-1]["return_mean"]
 
 
 def f1_score(pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
@@ -78,8 +66,8 @@ def truncation_f1(module: CCWM, replay: Path) -> float:
 
 
 MEASURES = {
-    "auc": Measure("mean height of the learning curve", of_curve=curve_height),
-    "final": Measure("last return of the learning curve", of_curve=last_return),
+    "auc": Measure("mean height of the learning curve", lambda curve: summarise_curve(curve)["return_auc"]),
+    "final": Measure("last return of the learning curve", lambda curve: summarise_curve(curve)["return_final"]),
     "truncation_f1": Measure("F1 of the truncation", of_agent=truncation_f1),
 }
 """Every value of ``tune.measure``."""

@@ -80,7 +80,9 @@ class Objective:
         runs, tune = self.runner.runs, self.runner.settings.tune
         tags = {"trial": str(attempt.number), "seeds": "fresh" if self.fresh else "search"}
         try:
-            with runs.open("tune-trial", nested(attempt.point), attempt.point, path=(attempt.name,), tags=tags) as run:
+            with runs.open(
+                "tune-trial", nested(attempt.point), point=attempt.point, path=(attempt.name,), tags=tags
+            ) as run:
                 mean = self._train(trial, attempt, run, reported=set(frozen.intermediate_values))
         except (TrialPruned, NotFinite) as error:
             self._end(attempt, f"failed: {error}" if isinstance(error, NotFinite) else "pruned")

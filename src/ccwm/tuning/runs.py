@@ -61,8 +61,8 @@ class Runs:
         self,
         stage: str,
         params: dict[str, JsonValue],
-        point: Point = {},
         *,
+        point: Point | None = None,
         path: tuple[str, ...] = (),
         seed: int | None = None,
         tags: Mapping[str, str] = {},
@@ -77,7 +77,7 @@ class Runs:
         with stage_run(
             cell,
             settings=params,
-            settings_hash=settings_hash(trial_settings(self.settings, point), cell.of("train")),
+            settings_hash=settings_hash(trial_settings(self.settings, point or {}), cell.of("train")),
             experiment=tracking.experiment,
             timeout=tracking.timeout,
             spool=WORK / "spool",

@@ -63,7 +63,7 @@ class TrialRunner:
         tags = {"trial": str(attempt.number)}
         with (
             exclusive(work),
-            self.runs.open("tune-seed", params, attempt.point, path=name, seed=seed, tags=tags) as run,
+            self.runs.open("tune-seed", params, point=attempt.point, path=name, seed=seed, tags=tags) as run,
         ):
             curve = _earlier_curve(work)
 
@@ -88,7 +88,7 @@ class TrialRunner:
             run.log_metrics({**finals, "value": value}, env_steps=module.counters.env_steps)
             if tune.keep != "none":
                 place = self._agents / f"trial-{attempt.number}" / f"seed-{seed}"
-                publish_agent(place, trained, settings.agent, cell)
+                publish_agent(place, trained, cell)
         shutil.rmtree(work)
         return value
 
