@@ -12,6 +12,7 @@ import runpy
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -79,15 +80,15 @@ class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def start(self, *arguments: str, name: str = "tune") -> Searching:
+    def start(self, *arguments: str, name: str = "tune") -> SearchProcess:
         """`python pipeline/tune.py` as a process of its own."""
-        return Searching(self.root, arguments, self.root / f"{name}.log")
+        return SearchProcess(self.root, arguments, self.root / f"{name}.log")
 
-    def run(self, *arguments: str) -> Searching:
+    def run(self, *arguments: str) -> SearchProcess:
         """The same, from its start to its end."""
-        searching = self.start(*arguments)
-        searching.end()
-        return searching
+        process = self.start(*arguments)
+        process.end()
+        return process
 
     @property
     def results(self) -> Path:
@@ -117,7 +118,7 @@ class Project:
         return list(client.search_runs([experiment.experiment_id], f"tags.stage = '{stage}'")) if experiment else []
 
 
-class Searching:
+class SearchProcess:
     """A running search."""
 
     def __init__(self, root: Path, arguments: tuple[str, ...], log: Path) -> None:
@@ -128,7 +129,7 @@ class Searching:
     def wait_until(self, happened: Callable[[], object]) -> None:
         """Return the moment that it happened; the search must still be running."""
         while not happened():
-            assert self._process.is_alive(), f"the search ended too early: {self.said}"
+            assert self._process.is_alive(), f"the search ended too early: {self.output}"
             time.sleep(0.005)
 
     def kill(self, signum: signal.Signals = signal.SIGKILL) -> int:
@@ -144,7 +145,7 @@ class Searching:
         return self._process.exitcode
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self._log.read_text() if self._log.exists() else ""
 
 
@@ -157,6 +158,12 @@ def run_search(root: Path, arguments: tuple[str, ...], log: Path) -> None:
             os.dup2(file.fileno(), stream)
     sys.argv = ["pipeline/tune.py", *arguments]
     runpy.run_path("pipeline/tune.py", run_name="__main__")
+
+
+def make_settings(**tune: Any) -> Settings:
+    """The settings of ``write_params``, without a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        return write_params(Path(folder) / "params.yaml", **tune)
 
 
 def make_project(root: Path, **tune: Any) -> Project:
