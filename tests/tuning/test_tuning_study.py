@@ -36,7 +36,7 @@ def test_a_study_begins_with_the_anchors_once() -> None:
     assert {trial.state for trial in study.trials} == {TrialState.WAITING}
 
 
-@pytest.mark.parametrize("written", [0, 1, 3])
+@pytest.mark.parametrize("written", [0, 1, 2])
 def test_a_study_whose_first_process_died_while_it_began_is_whole(
     written: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,7 +53,6 @@ def test_a_study_whose_first_process_died_while_it_began_is_whole(
         patch.setattr(optuna.Study, "enqueue_trial", dying)
         with pytest.raises(KeyboardInterrupt):
             open_tiny(storage, **grid)
-            raise KeyboardInterrupt  # fewer calls than `written`: dead afterwards
     study = open_tiny(storage, **grid)
     values = [trial.system_attrs["fixed_params"]["truncation.threshold"] for trial in study.trials]
     assert sorted(values) == [0.1, 0.5]  # the default and the paper's 0.1 is a point of the grid
