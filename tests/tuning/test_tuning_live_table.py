@@ -16,7 +16,7 @@ def row(number: int, state: str, seconds: float | None, value: float | None = 1.
 
 
 def make_table(outcome: Outcome, *, trials: int | None = None, deadline: float | None = None) -> LiveTable:
-    table = LiveTable(lambda: outcome, keys=["truncation.window"], trials=trials, deadline=deadline, check_cost=0.5)
+    table = LiveTable(lambda: outcome, keys=["truncation.window"], trials=trials, deadline=deadline)
     table.note("begun")
     return table
 
@@ -25,8 +25,8 @@ def test_time_left_counts_trials_and_fresh_seeds_and_shares_them() -> None:
     rows = [row(0, "complete", 100.0), row(1, "pruned", 20.0), row(2, "failed", 999.0)]
     rows += [row(3, "running", None), row(4, "running", None)]
     outcome = Outcome(rows, [Candidate(rows[0], None)])
-    # 6 trials are owed at 60 s, and half a complete trial of 100 s for the candidate; two processes share it.
-    assert make_table(outcome, trials=8).time_left() == pytest.approx((6 * 60 + 50) / 2)
+    # 6 trials and a candidate are owed at 60 s each; two processes share them.
+    assert make_table(outcome, trials=8).time_left() == pytest.approx(7 * 60 / 2)
     assert make_table(Outcome([], []), trials=8).time_left() is None
     left = make_table(outcome, trials=8, deadline=time.monotonic() + 10).time_left()
     assert left == pytest.approx(10, abs=1)

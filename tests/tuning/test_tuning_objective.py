@@ -47,8 +47,8 @@ class FakeRuns:
     def log_metrics(self, metrics: dict[str, float], *, env_steps: int) -> None:
         self.metrics += [(name, value, env_steps) for name, value in metrics.items()]
 
-    def log_trial(self, number: int, value: float, best: float) -> None:
-        self.trials.append((number, value, best))
+    def log(self, metrics: dict[str, float], *, number: int) -> None:
+        self.trials.append((number, metrics["value"], metrics["best"]))
 
 
 class FakeRunner:

@@ -24,17 +24,9 @@ class LiveTable:
     """Trials, the best so far, and the time left; shown within a ``with`` block."""
 
     def __init__(
-        self,
-        read: Callable[[], Outcome],
-        *,
-        keys: list[str],
-        trials: int | None,
-        deadline: float | None,
-        check_cost: float,
+        self, read: Callable[[], Outcome], *, keys: list[str], trials: int | None, deadline: float | None
     ) -> None:
-        """``check_cost`` is what the fresh seeds of one candidate cost, in whole trials."""
         self._read, self._keys, self._trials, self._deadline = read, keys, trials, deadline
-        self._check_cost = check_cost
         self._console = Console(stderr=True)
         self._outcome, self._read_at, self._now = Outcome([], []), -PERIOD, ""
         self._live = Live(console=self._console, refresh_per_second=2, get_renderable=self._render)
@@ -63,14 +55,12 @@ class LiveTable:
         self._console.print(f"{event}{ending}", highlight=False, soft_wrap=True, markup=False)
 
     def time_left(self) -> float | None:
-        """Seconds until the end, from the mean length of the trials so far; None before there is one."""
+        """Seconds until the last trial and the last candidate are trained, by the mean of the finished trials."""
         rows, bounds = self._outcome.rows, []
         timed = [row.seconds for row in rows if row.seconds and row.state in ("complete", "pruned")]
         if timed and self._trials is not None:
-            complete = [row.seconds for row in rows if row.seconds and row.state == "complete"] or timed
-            unchecked = sum(candidate.fresh is None for candidate in self._outcome.candidates)
-            owed = max(self._trials - len(timed), 0) * fmean(timed) + unchecked * self._check_cost * fmean(complete)
-            bounds.append(owed / max(sum(row.state == "running" for row in rows), 1))
+            owed = max(self._trials - len(timed), 0) + sum(each.fresh is None for each in self._outcome.candidates)
+            bounds.append(owed * fmean(timed) / max(sum(row.state == "running" for row in rows), 1))
         if self._deadline is not None:
             bounds.append(max(self._deadline - time.monotonic(), 0.0))
         return min(bounds, default=None)

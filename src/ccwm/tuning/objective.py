@@ -89,7 +89,8 @@ class Objective:
             raise
         best = self._end(attempt, f"{tune.measure} {mean:.4g}").best
         if not self.fresh:
-            runs.log_trial(attempt.number, mean, max(mean, best.value if best and best.value is not None else mean))
+            earlier = best.value if best and best.value is not None else mean
+            runs.log({"value": mean, "best": max(mean, earlier)}, number=attempt.number)
         return mean
 
     def _train(self, trial: Trial, attempt: Attempt, run: Run, reported: set[int]) -> float:

@@ -13,7 +13,6 @@ from pydantic import JsonValue
 
 from ccwm.cells import WORK, Cell, settings_hash
 from ccwm.settings.schema import Settings
-from ccwm.studies.search_files import Outcome
 from ccwm.tracking.run import Run, stage_run
 from ccwm.training.finite import NotFinite
 from ccwm.tuning.points import trial_settings
@@ -42,18 +41,20 @@ class Runs:
         tags = {"storage": shown_storage(self.settings.tune)}
         self._search = stack.enter_context(self.open("tune", {**identity(self.settings)}, tags=tags))
 
-    def log_trial(self, number: int, value: float, best: float) -> None:
-        """A complete trial's value and the best so far, on the search's run."""
-        if self._search is not None:
-            self._search.log_metrics({"value": value, "best": best}, env_steps=number)
+    @property
+    def search_id(self) -> str:
+        """MLflow's id of the search's run, or our own, which is accepted as well."""
+        return self._search.run_id if self._search is not None else self.run_id
 
-    def log_results(self, outcome: Outcome, folder: Path) -> None:
-        """Both values of the winner and the files of the search, on the search's run."""
+    def log(self, metrics: Mapping[str, float | None], *, number: int = 0) -> None:
+        """Metrics of the search's run, at the number of a trial."""
         if self._search is not None:
-            won = outcome.winner
-            if won and won.searched.value is not None and won.fresh_value is not None:
-                values = {"winner/search": won.searched.value, "winner/fresh": won.fresh_value}
-                self._search.log_metrics(values, env_steps=0)
+            known = {name: value for name, value in metrics.items() if value is not None}
+            self._search.log_metrics(known, env_steps=number)
+
+    def log_files(self, folder: Path) -> None:
+        """The results, on the search's run."""
+        if self._search is not None:
             self._search.log_artifact(folder)
 
     @contextmanager

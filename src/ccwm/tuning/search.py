@@ -65,13 +65,8 @@ class Search:
             self.study = open_study(settings, space, storage, sampler=make_sampler(self.tune), pruner=pruner)
             self.fresh = open_fresh_study(self.study, storage)
         self.deadline = time.monotonic() + self.tune.hours * HOUR if self.tune.hours is not None else None
-        self.table = LiveTable(
-            self.outcome,
-            keys=list(space.parameters),
-            trials=self._planned(),
-            deadline=self.deadline,
-            check_cost=len(self.tune.fresh_seeds) / len(self.tune.seeds),
-        )
+        trials = self.tune.trials if self.tune.sampler != "grid" else len(self.study.trials)
+        self.table = LiveTable(self.outcome, keys=list(space.parameters), trials=trials, deadline=self.deadline)
         self.runs = Runs(settings, self.study.user_attrs[RUN])
         self.runner = TrialRunner(settings, self.runs)
 
@@ -125,14 +120,6 @@ class Search:
         spent = self.tune.trials is not None and len(counted(study.get_trials(deepcopy=False))) >= self.tune.trials
         return not late and not spent and (queued or self.tune.sampler != "grid")
 
-    def _planned(self) -> int | None:
-        """How many trials there will be, if that is known: a grid has no more than its points."""
-        if self.tune.sampler != "grid":
-            return self.tune.trials
-        trials = self.study.get_trials(deepcopy=False)
-        points = len(counted(trials)) + sum(trial.state == TrialState.WAITING for trial in trials)
-        return min(points, self.tune.trials or points)
-
     def _queue_candidates(self) -> None:
         """Queue each of the best trials once for the fresh seeds."""
         with self.workers.lock:
@@ -150,9 +137,10 @@ class Search:
         outcome = self.outcome()
         winner = outcome.winner
         self.runner.keep_agents_of({winner.searched.first_number} if winner else set())
-        folder = publish(self.settings, self.space, self.study, outcome, run_id=self.runs.run_id, began=began)
-        self.runs.log_results(outcome, folder)
+        folder = publish(self.settings, self.space, self.study, outcome, run_id=self.runs.search_id, began=began)
+        self.runs.log_files(folder)
         if winner:
+            self.runs.log({"winner/search": winner.searched.value, "winner/fresh": winner.fresh_value})
             point = ", ".join(f"{key} = {value}" for key, value in winner.searched.point.items())
             self.table.note(
                 f"winner: trial {winner.searched.trial} ({point}): {winner.searched.value:.4g} on the seeds of the "
@@ -161,13 +149,8 @@ class Search:
         return folder
 
     def _greet(self) -> None:
-        tune = self.tune
-        budget = {"trials": tune.trials, "hours": tune.hours}
-        until = " and ".join(f"{value:g} {name}" for name, value in budget.items() if value)
-        self.table.note(
-            f"study {tune.study!r} in {shown_storage(tune)}: {', '.join(self.space.parameters)} on {tune.task}, "
-            f"{tune.sampler}, until {until}"
-        )
+        tune, keys = self.tune, ", ".join(self.space.parameters)
+        self.table.note(f"study {tune.study!r} in {shown_storage(tune)}: {keys} on {tune.task}, {tune.sampler}")
         for trial in self.study.get_trials(deepcopy=False)[:2]:
             for moved in trial.user_attrs.get(MOVED, []):
                 self.table.note(f"the {trial.user_attrs[ANCHOR]} values are moved into the space: {moved}")

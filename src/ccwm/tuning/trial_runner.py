@@ -22,7 +22,7 @@ from ccwm.tuning.runs import Runs
 from ccwm.tuning.space import Point
 from ccwm.tuning.storage import study_folder
 
-RETURN, UPDATES = "evaluation/return_mean", "evaluation/updates"
+RETURN = "evaluation/return_mean"
 
 
 class Attempt(NamedTuple):
@@ -46,7 +46,8 @@ class TrialRunner:
 
     def __init__(self, settings: Settings, runs: Runs) -> None:
         self.settings, self.runs = settings, runs
-        self._folder = study_folder(settings.tune.study)
+        folder = study_folder(settings.tune.study)
+        self._agents, self._work = folder / "agents", folder / "work"
 
     def train_seed(
         self, attempt: Attempt, seed: int, *, report: Callable[[list[Row]], None], show: Callable[[str], None]
@@ -58,21 +59,18 @@ class TrialRunner:
         tune, settings = self.settings.tune, trial_settings(self.settings, attempt.point)
         cell = Cell("train", tune.task, tune.variant, seed)
         data = first_episodes(self.settings, tune.task, seed)
-        work = self._work(attempt.number) / f"{seed}-{work_directory(settings, cell, data=data).name}"
+        work = self._work / f"trial-{attempt.number}" / f"{seed}-{work_directory(settings, cell, data=data).name}"
         name, params = (attempt.name, f"seed {seed}"), stage_values(settings, "train")
         tags = {"trial": str(attempt.number)}
-        with (
-            exclusive(work),
-            self.runs.open("tune-seed", params, point=attempt.point, path=name, seed=seed, tags=tags) as run,
-        ):
+        run_of_seed = self.runs.open("tune-seed", params, point=attempt.point, path=name, seed=seed, tags=tags)
+        with exclusive(work), run_of_seed as run:
             curve = _earlier_curve(work)
 
             def log(metrics: Mapping[str, float], env_steps: int) -> None:
                 run.log_metrics(metrics, env_steps=env_steps)
                 show(f"{', '.join(name)}: {env_steps:,} of {settings.train.env_steps:,} steps")
                 if RETURN in metrics:
-                    row = {"env_steps": env_steps, "updates": metrics[UPDATES], "return_mean": metrics[RETURN]}
-                    curve.append(row)
+                    curve.append({"env_steps": env_steps, "return_mean": metrics[RETURN]})
                     report(curve)
 
             with hidden_progress():
@@ -87,14 +85,13 @@ class TrialRunner:
             finals = {f"final/{name}": final for name, final in summarise(history, module.counters).items()}
             run.log_metrics({**finals, "value": value}, env_steps=module.counters.env_steps)
             if tune.keep != "none":
-                place = self._agents / f"trial-{attempt.number}" / f"seed-{seed}"
-                publish_agent(place, trained, cell)
+                publish_agent(self._agents / f"trial-{attempt.number}" / f"seed-{seed}", trained, cell)
         shutil.rmtree(work)
         return value
 
     def clear(self, number: int) -> None:
         """Remove what a finished trial has left in its work directory."""
-        shutil.rmtree(self._work(number), ignore_errors=True)
+        shutil.rmtree(self._work / f"trial-{number}", ignore_errors=True)
 
     def keep_agents_of(self, numbers: set[int]) -> None:
         """Remove the agents of all other trials, unless all are to be kept."""
@@ -103,13 +100,6 @@ class TrialRunner:
         for place in self._agents.glob("trial-*"):
             if int(place.name.removeprefix("trial-")) not in numbers:
                 shutil.rmtree(place, ignore_errors=True)
-
-    @property
-    def _agents(self) -> Path:
-        return self._folder / "agents"
-
-    def _work(self, number: int) -> Path:
-        return self._folder / "work" / f"trial-{number}"
 
 
 def _earlier_curve(work: Path) -> list[Row]:

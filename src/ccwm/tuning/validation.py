@@ -45,17 +45,12 @@ def make_space(settings: Settings) -> Space:
 
 def _check_key(key: str, where: str, settings: Settings) -> None:
     section = key.partition(".")[0]
-    known = [
-        f"{name}.{field}"
-        for name in ([section] if section in OVERRIDABLE else OVERRIDABLE)
-        for field in type(getattr(settings, name)).model_fields
-    ]
+    fields = type(getattr(settings, section)).model_fields if section in OVERRIDABLE else ()
+    known = [f"{section}.{field}" for field in fields]
     if key not in known:
-        hint = did_you_mean(key, known)
-        raise BadParams(
-            f"{where}: {key!r} is no setting of training; keys are `section.field` with a section of "
-            f"{', '.join(OVERRIDABLE)}.{hint if section in OVERRIDABLE else hint.split(' Known:')[0]}"
-        )
+        sections = f"keys are `section.field` with a section of {', '.join(OVERRIDABLE)}"
+        guess = did_you_mean(key, known) if section in OVERRIDABLE else ""
+        raise BadParams(f"{where}: {key!r} is no setting of training; {sections}.{guess}")
 
 
 def _bounded(key: str, parameter: Parameter, space: Mapping[str, Parameter], settings: Settings) -> Parameter:
