@@ -32,7 +32,7 @@ class Updater:
         self.forward: Any = module
         if fabric.world_size > 1:
             devices = None if fabric.device.type == "cpu" else [fabric.device]
-            self.forward = DistributedDataParallel(module, device_ids=devices, broadcast_buffers=False)
+            self.forward = DistributedDataParallel(module, device_ids=devices, forward_sync_buffers=False)
 
     def step(self, batch: Batch) -> None:
         """One update from this rank's rows of a batch."""
