@@ -130,8 +130,9 @@ def test_an_offence_is_found(tmp_path: Path, file: str, source: str, fault: str)
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("params.py", "from ccwm.settings.schema import Settings")
-        ("losses/model.py", "from ccwm.ops.gaussian import kl\nfrom . import retrace"),
+        ("params.py", "from ccwm.settings.schema import Settings")(
+            "losses/model.py", "from ccwm.ops.gaussian import kl\nfrom . import retrace"
+        ),
         ("studies/returns.py", "from ..training import load"),
         ("agent/policy.py", "import torch\nmodel.eval()\ntorch.cuda.is_available()"),
         ("tracking.py", "import mlflow"),

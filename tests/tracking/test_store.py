@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -10,14 +11,17 @@ import pytest
 from mlflow import MlflowClient
 from tracking_helpers import Server
 
+from ccwm.errors import UserError
 from ccwm.tracking import tracking_uri
-from ccwm.tracking.store import check_store
+from ccwm.tracking.store import COLUMNS, check_store, connect, experiment_id, view_path
 
 START = """
 from pathlib import Path
-from ccwm.tracking import RunInfo, stage_run
-info = RunInfo("train", "walker_walk", "ccwm", {seed}, "abc")
-with stage_run(info, settings={{}}, experiment="ccwm", timeout=60, spool=Path("spool{seed}")) as run:
+from ccwm.cells import Cell
+from ccwm.tracking import stage_run
+cell = Cell("train", "walker_walk", "ccwm", {seed})
+given = {{"settings": {{}}, "settings_hash": "abc", "experiment": "ccwm", "timeout": 60}}
+with stage_run(cell, spool=Path("spool{seed}"), **given) as run:
     run.log_metrics({{"loss": {seed}.0}}, env_steps=1)
 """
 
@@ -46,16 +50,16 @@ def test_the_environment_moves_the_store(fresh_project: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "file:///tmp/mlruns"])
-def test_a_file_store_is_refused_with_the_cure(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_store_is_refused_with_a_hint(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    with pytest.raises(ValueError, match=r"MLFLOW_TRACKING_URI.*sqlite:///PATH"):
+    with pytest.raises(UserError, match=r"MLFLOW_TRACKING_URI.*sqlite:///PATH"):
         tracking_uri()
 
 
-def test_outside_a_project_the_cure_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_project_a_hint_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"no dvc\.yaml.*MLFLOW_TRACKING_URI"):
+    with pytest.raises(UserError, match=r"no dvc\.yaml.*MLFLOW_TRACKING_URI"):
         tracking_uri()
 
 
@@ -89,3 +93,15 @@ def test_a_store_is_checked_without_changing_it(project: Path) -> None:
 def test_a_server_is_checked_by_writing_to_it(server: Server) -> None:
     server.start()
     assert check_store("ccwm") == f"{server.uri} answers and takes what is written"
+
+
+def test_the_ui_is_told_that_an_experiment_is_about_training_and_which_columns_it_shows(project: Path) -> None:
+    client = connect()
+    tags = client.get_experiment(experiment_id(client, "new")).tags
+    assert tags["mlflow.experimentKind"] == "custom_model_development"
+    shared = json.loads(tags["mlflow.sharedViewState.ccwm"])
+    assert shared["selectedColumns"] == shared["columnOrder"] == list(COLUMNS)
+    older = client.create_experiment("older")
+    path = view_path("older")
+    assert path == f"/#/experiments/{older}/runs?workflowType=machine_learning&viewStateShareKey=ccwm"
+    assert client.get_experiment(older).tags.items() >= tags.items()

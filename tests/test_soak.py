@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 CLEAN = {"episodes_lost": 0, "updates_repeated": 0, "updates_skipped": 0, "final_weights_equal": True}
 
 

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from ccwm.tracking.spool import Spool, SpoolBusyError, find_spool
+from ccwm.tracking.spool import Spool, SpoolBusyError
 
 
-def new_spool(root: Path, run_id: str | None = None) -> Spool:
-    return Spool.create(root, run_id, experiment="ccwm", name="train", parent=None)
+def new_spool(root: Path, run_id: str = "run") -> Spool:
+    return Spool.create(root, run_id, experiment="ccwm", name="train")
 
 
 def values(spool: Spool, start: int = 0) -> list[object]:
     return [record["value"] for record, _ in spool.records(start)]
 
 
-def test_a_line_torn_by_a_crash_is_dropped_and_the_journal_goes_on(tmp_path: Path) -> None:
+def test_a_line_torn_by_a_crash_is_dropped_and_the_journal_is_continued(tmp_path: Path) -> None:
     spool = new_spool(tmp_path)
     spool.append("status", value="first")
     spool.close()
@@ -31,7 +31,7 @@ def test_a_line_torn_by_a_crash_is_dropped_and_the_journal_goes_on(tmp_path: Pat
 def test_acknowledged_records_stay_acknowledged(tmp_path: Path) -> None:
     spool = new_spool(tmp_path)
     spool.append("status", value="sent")
-    spool.acknowledge(spool.fsync())
+    spool.identify(acknowledged=spool.fsync())
     spool.append("status", value="unsent")
     spool.close()
     again = Spool(spool.directory)
@@ -61,11 +61,13 @@ def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
     Spool(spool.directory).close()
 
 
-def test_a_spool_is_found_by_every_id_it_ever_had(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_has_its_old_spool(tmp_path: Path) -> None:
     spool = new_spool(tmp_path, "ours")
-    spool.identify(mlflow_run_id="theirs", former=["older"])
-    assert {find_spool(tmp_path, run_id) for run_id in ("ours", "theirs", "older")} == {tmp_path / "ours"}
-    assert find_spool(tmp_path, "another") is None
+    spool.append("status", value="first")
+    spool.identify(mlflow_run_id="theirs")
+    spool.close()
+    again = new_spool(tmp_path, "ours")
+    assert (values(again), again.identity) == (["first"], spool.identity)
 
 
 def test_an_id_that_leaves_the_spool_is_refused(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator
 
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
@@ -21,26 +20,17 @@ PARENT_TAG = "ccwm.parent"
 """The parent that a run asked for, ours or MLflow's id, so that a parent sent later can still adopt it."""
 NESTING_TAG = "mlflow.parentRunId"
 
-METRICS_A_CALL = 1000
-ENTRIES_A_CALL = 100
+POINTS_A_CALL = 1000
 REFUSED = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "MALFORMED_REQUEST")
 """Answers that sending again will not change; everything else may pass."""
 
-Item = TypeVar("Item")
-
 
 def find_run(client: MlflowClient, experiment: str, run_id: str) -> str | None:
-    """MLflow's id of the run that is known by this id, ours or MLflow's; None if the store has no such run."""
-    try:
-        run = client.get_run(run_id)
-    except MlflowException as error:
-        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", *REFUSED):
-            raise
-    else:
-        if run.info.lifecycle_stage == "active":
+    """MLflow's id of the run that is known by this id, ours or MLflow's; None if the experiment has no such run."""
+    for key in (f"tags.`{ID_TAG}`", "attributes.run_id"):
+        for run in client.search_runs([experiment], f"{key} = '{run_id}'", max_results=1):
             return str(run.info.run_id)
-    tagged = client.search_runs([experiment], f"tags.`{ID_TAG}` = '{run_id}'", max_results=1)
-    return str(tagged[0].info.run_id) if tagged else None
+    return None
 
 
 class Delivery:
@@ -59,14 +49,10 @@ class Delivery:
             client = store.connect()
             identity = self._spool.identity
             experiment = store.experiment_id(client, identity.experiment)
-            known = (find_run(client, experiment, name) for name in (identity.mlflow_run_id, identity.id) if name)
-            run_id = next((run for run in known if run), None)
-            if run_id is None:
-                run_id = self._create(client, experiment)
+            run_id = find_run(client, experiment, identity.id) or self._create(client, experiment)
             if run_id != identity.mlflow_run_id:
-                former = [*identity.former, identity.mlflow_run_id] if identity.mlflow_run_id else identity.former
                 # Another store than before knows nothing yet, so all of the journal is its due.
-                self._spool.identify(mlflow_run_id=run_id, former=list(former), acknowledged=0)
+                self._spool.identify(mlflow_run_id=run_id, acknowledged=0)
             self._bound = client, experiment, run_id
             self._progress()
         return self._bound
@@ -91,11 +77,11 @@ class Delivery:
         pending = (found for found in self._spool.records(self._spool.identity.acknowledged) if found[1] <= safe)
         for group, end in _groups(pending):
             self._send(group)
-            self._spool.acknowledge(end)
+            self._spool.identify(acknowledged=end)
             self._progress()
             for record in group:
                 if "file" in record:
-                    self._spool.drop_file(str(record["file"]))
+                    self._spool.drop_file(record["file"])
 
     def _progress(self, step: int = 0) -> None:
         """Note when we last got further than ever before; an attempt that fails at the same place is no progress."""
@@ -119,53 +105,32 @@ class Delivery:
 
     def _call(self, group: list[Record]) -> None:
         client, experiment, run_id = self.bind()
-        record: dict[str, Any] = group[0]
+        record = group[0]
+        copy = self._spool.directory / record.get("file", "")
         match record["kind"]:
             case "metrics":
-                for metrics in _chunks(_metrics(group), METRICS_A_CALL):
-                    client.log_batch(run_id, metrics=metrics, synchronous=True)
-            case "params":
-                known = client.get_run(
-                    run_id
-                ).data.params  # MLflow refuses a second value, and a resumed run has the first
-                params = [Param(key, value) for key, value in record["values"].items() if key not in known]
-                for some_params in _chunks(params, ENTRIES_A_CALL):
-                    client.log_batch(run_id, params=some_params, synchronous=True)
+                # With the time of their recording: MLflow stores an identical point once, however often it is sent.
+                points = [
+                    Metric(key, value, record["time"], record["env_steps"])
+                    for record in group
+                    for key, value in record["values"].items()
+                ]
+                client.log_batch(run_id, metrics=points)
+            case "settings":
+                known = client.get_run(run_id).data.params  # MLflow refuses a second value, a resumed run has the first
+                params = [Param(key, value) for key, value in record["params"].items() if key not in known]
+                client.log_batch(run_id, params=params)
+                client.log_dict(run_id, record["values"], "settings.json")
             case "tags":
-                client.log_batch(run_id, tags=[RunTag(*tag) for tag in record["values"].items()], synchronous=True)
-            case "artifact":
-                self._send_artifact(client, run_id, record)
-            case "agent":
-                self._send_agent(client, experiment, run_id, record)
+                client.log_batch(run_id, tags=[RunTag(*tag) for tag in record["values"].items()])
+            case "artifact" if copy.exists():  # it leaves the spool once a store has it: a second store finds none
+                client.log_artifact(run_id, str(copy), record["folder"])
+            case "agent" if copy.exists():
+                log_agent_model(client, copy, experiment, run_id, name=record["name"], progress=self._progress)
             case "status" if record["value"] == "RUNNING":
                 client.update_run(run_id, status="RUNNING")
             case "status":
                 client.set_terminated(run_id, status=record["value"], end_time=record["time"])
-            case kind:
-                raise ValueError(f"{self._spool.directory} holds a record of kind {kind}, written by a newer ccwm")
-
-    def _send_artifact(self, client: MlflowClient, run_id: str, record: dict[str, Any]) -> None:
-        path = self._spool.directory / record["file"]
-        if path.is_dir():
-            folder = "/".join(part for part in (record["folder"], path.name) if part)
-            client.log_artifacts(run_id, str(path), folder)
-        elif path.exists():  # a copy leaves the spool once a store has it, so a second store may find none
-            client.log_artifact(run_id, str(path), record["folder"])
-
-    def _send_agent(self, client: MlflowClient, experiment: str, run_id: str, record: dict[str, Any]) -> None:
-        directory = self._spool.directory / record["file"]
-        if directory.exists():
-            log_agent_model(
-                client,
-                directory,
-                experiment=experiment,
-                run_id=run_id,
-                name=record["name"],
-                image_size=record["image_size"],
-                actions=record["actions"],
-                log_id=f"{self._spool.identity.id}/{record['digest']}",
-                progress=self._progress,
-            )
 
 
 def _groups(records: Iterator[tuple[Record, int]]) -> Iterator[tuple[list[Record], int]]:
@@ -173,8 +138,8 @@ def _groups(records: Iterator[tuple[Record, int]]) -> Iterator[tuple[list[Record
     group: list[Record] = []
     points = end = 0
     for record, record_end in records:
-        size = len(record["values"]) if record["kind"] == "metrics" else METRICS_A_CALL  # type: ignore[arg-type]
-        if group and points + size > METRICS_A_CALL:
+        size = len(record["values"]) if record["kind"] == "metrics" else POINTS_A_CALL
+        if group and points + size > POINTS_A_CALL:
             yield group, end
             group, points = [], 0
         group.append(record)
@@ -182,19 +147,6 @@ def _groups(records: Iterator[tuple[Record, int]]) -> Iterator[tuple[list[Record
         end = record_end
     if group:
         yield group, end
-
-
-def _metrics(group: Sequence[dict[str, Any]]) -> list[Metric]:
-    """Every point with the time at which it was recorded: MLflow stores an identical point once, however often sent."""
-    return [
-        Metric(key, value, record["time"], record["env_steps"])
-        for record in group
-        for key, value in record["values"].items()
-    ]
-
-
-def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def root_cause(error: BaseException) -> str:

@@ -1,24 +1,25 @@
-"""The doctor's findings: each problem with its cure, and an exit code that tells."""
+"""The doctor's findings: each problem with a hint, and an exit code that tells."""
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import typer
+from cli_helpers import ROOT
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from ccwm.cli import doctor
 from ccwm.cli.doctor import Finding
 from ccwm.errors import UserError
 from ccwm.machine import cores
 from ccwm.settings.agent import Trainer
 from ccwm.settings.loading import load_settings
 
-ROOT = Path(__file__).parents[2]
+doctor = importlib.import_module("ccwm.cli.doctor")  # `ccwm.cli.app` has a function of that name
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_installed_packages_are_those_of_the_lock(project: Path) -> None:
     assert f"torch {version('torch')}" in found.told
 
 
-def test_another_or_a_missing_version_is_a_problem_with_a_cure(project: Path) -> None:
+def test_another_or_a_missing_version_is_a_problem_with_a_hint(project: Path) -> None:
     lock = project / "requirements.lock"
     lock.write_text(
         lock.read_text().replace(f"\nnumpy=={version('numpy')}", "\nnumpy==0.0.1") + "no-such-package==1.0\n"
@@ -47,12 +48,12 @@ def test_another_or_a_missing_version_is_a_problem_with_a_cure(project: Path) ->
     assert found.problem
     assert f"numpy {version('numpy')} (lock: 0.0.1)" in found.told
     assert "no-such-package missing (lock: 1.0)" in found.told
-    assert found.cure == "make install"
+    assert found.hint == "make install"
 
 
 def test_gl_is_a_problem_only_where_it_is_needed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing() -> None:
-        raise UserError("MuJoCo cannot draw on this machine\nCures: libegl1")
+        raise UserError("MuJoCo cannot render on this machine", hint="install libegl1")
 
     monkeypatch.setattr(doctor, "probe", nothing)
     (found,) = doctor.rendering(load_settings(Path("params.yaml")))
@@ -63,7 +64,7 @@ def test_gl_is_a_problem_only_where_it_is_needed(project: Path, monkeypatch: pyt
     yaml.dump(content, project / "params.yaml")
     (found,) = doctor.rendering(load_settings(Path("params.yaml")))
     assert found.problem
-    assert "libegl1" in found.cure
+    assert "libegl1" in found.hint
 
 
 def test_a_device_that_is_not_there_and_a_precision_that_is(project: Path) -> None:
@@ -72,20 +73,20 @@ def test_a_device_that_is_not_there_and_a_precision_that_is(project: Path) -> No
     assert "precisions 32-true, 64-true, bf16-mixed" in found.told
     (found,) = doctor.device(Trainer(accelerator="cpu", precision="16-mixed"))  # which Lightning would replace
     assert found.problem
-    assert found.cure == "trainer.precision: 32-true"
+    assert found.hint == "trainer.precision: 32-true"
     import torch
 
     if not torch.cuda.is_available():
         (found,) = doctor.device(Trainer(accelerator="gpu"))
         assert found.problem
-        assert "trainer.accelerator: auto" in found.cure
+        assert "trainer.accelerator: auto" in found.hint
 
 
 def test_more_threads_than_cores_are_told(project: Path) -> None:
     (found,) = doctor.threads(Trainer(threads=cores()))
-    assert found.cure == ""
+    assert found.hint == ""
     (found,) = doctor.threads(Trainer(threads=cores() + 1))
-    assert f"trainer.threads: {cores()}" in found.cure
+    assert f"trainer.threads: {cores()}" in found.hint
 
 
 def test_a_full_disk_is_told_before_anything_is_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +97,7 @@ def test_a_full_disk_is_told_before_anything_is_run(project: Path, monkeypatch: 
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 9, 1))
     (found,) = doctor.disk(settings)
     assert found.problem
-    assert "study.seeds" in found.cure
+    assert "study.seeds" in found.hint
 
 
 def test_the_store_is_written_to_and_one_that_cannot_be_is_a_problem(
@@ -116,7 +117,7 @@ def test_the_store_is_written_to_and_one_that_cannot_be_is_a_problem(
     assert found.problem
 
 
-def test_the_screen_names_cures_and_the_exit_code_tells(
+def test_the_screen_names_hints_and_the_exit_code_tells(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "params.yaml").unlink()
@@ -126,11 +127,11 @@ def test_the_screen_names_cures_and_the_exit_code_tells(
     assert end.value.exit_code == 1
     out = capsys.readouterr().out
     assert "params.yaml is missing" in out
-    assert "→ mend params.yaml" in out
+    assert "→ run at the project" in out
     assert "1 to mend" in out
 
 
 def test_notes_do_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.show([Finding("a", "fine"), Finding("b", "slow", cure="do this")], Console())
-    assert not doctor.show([Finding("a", "broken", problem=True, cure="mend it")], Console())
+    assert doctor.show([Finding("a", "fine"), Finding("b", "slow", hint="do this")], Console())
+    assert not doctor.show([Finding("a", "broken", problem=True, hint="mend it")], Console())
     assert "→ mend it" in capsys.readouterr().out

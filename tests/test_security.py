@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ccwm import cli
-
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SOURCES = [path for folder in ("src", "pipeline", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
 PICKLES = {"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"}
 SHELLS = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput"}
@@ -100,15 +98,6 @@ def test_the_container_does_not_end_as_root() -> None:
     users = re.findall(r"^USER (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert users
     assert users[-1] not in ("root", "0")
-
-
-def test_the_ui_binds_to_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
-    monkeypatch.setattr(cli, "become", lambda *arguments: started.extend(arguments))
-    monkeypatch.setattr("ccwm.tracking.ensure_store", lambda: None)
-    monkeypatch.chdir(ROOT)
-    cli.ui(5000)
-    assert started[started.index("--host") + 1] == "127.0.0.1"
 
 
 def test_the_workflow_may_only_read() -> None:

@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from settings_helpers import GOOD, edited, load, refusal
 
+from ccwm.settings.parsing import RENAMED
+from ccwm.settings.reference import known_keys
+from ccwm.settings.schema import Settings
+
 INFINITE, NOT_A_NUMBER = float("inf"), float("nan")
 
 
@@ -26,7 +30,7 @@ INFINITE, NOT_A_NUMBER = float("inf"), float("nan")
         ({"retrace__weight": INFINITE}, "retrace.weight: must be finite, a number of at least 0, got Infinity"),
         ({"retrace__weight": NOT_A_NUMBER}, "retrace.weight: must be finite, a number of at least 0, got NaN"),
         ({"retrace__weight": "1e-4"}, 'retrace.weight: must be a number of at least 0, got "1e-4"'),
-        ({"behaviour__discount": 1.0}, "actor_critic.discount: must be a number above 0 and below 1, got 1.0"),
+        ({"actor_critic__discount": 1.0}, "actor_critic.discount: must be a number above 0 and below 1, got 1.0"),
         ({"train__env_steps": 1e5}, "train.env_steps: must be a whole number of at least 1, got 100000.0"),
         ({"trainer__devices": 0}, "trainer.devices: must be a whole number from 1 to 64, got 0"),
         ({"trainer__devices": "all"}, 'trainer.devices: must be a whole number from 1 to 64, got "all"'),
@@ -90,7 +94,37 @@ def test_an_unknown_key_with_the_nearest_guess(tmp_path: Path) -> None:
 
 def test_an_unknown_section_with_the_nearest_guess(tmp_path: Path) -> None:
     told = refusal(tmp_path, {**GOOD, "optimizer": {}})
-    assert told.startswith("optimizer: is not a known key. Did you mean 'optimiser'? Known: study, ")
+    assert told.startswith("optimizer: is not a known key. Did you mean 'optimiser'? Known: ")
+
+
+def test_a_renamed_field_is_called_by_its_new_name(tmp_path: Path) -> None:
+    content = edited(optimiser__clip=100.0)
+    del content["optimiser"]["grad_clip"]
+    assert refusal(tmp_path, content) == "optimiser.clip: is now called optimiser.grad_clip"
+
+
+def test_a_renamed_section_is_told_with_its_renamed_fields_and_nothing_else(tmp_path: Path) -> None:
+    content = copy.deepcopy(GOOD)
+    content["behaviour"] = {"discount": 0.9, "trace": 0.95, "starts": None}
+    content["render"] = {"quality": "fast"}
+    content["states"] = content.pop("latents")
+    del content["actor_critic"]
+    header, *lines = refusal(tmp_path, content).splitlines()
+    told = dict(line.strip().split(": is now called ") for line in lines)
+    assert told == {
+        "behaviour": "actor_critic",
+        "behaviour.trace": "actor_critic.return_lambda",
+        "behaviour.starts": "actor_critic.starts_per_window",
+        "render.quality": "env.render_quality",
+        "states": "latents",
+    }
+
+
+@pytest.mark.parametrize("new", RENAMED.values())
+def test_every_new_name_is_a_key_of_the_settings(new: str) -> None:
+    section, dot, field = new.partition(".")
+    assert section in Settings.model_fields
+    assert not dot or field in known_keys([section])
 
 
 def test_a_missing_section(tmp_path: Path) -> None:
@@ -142,10 +176,10 @@ def test_windows_too_short_for_what_they_serve_are_refused(tmp_path: Path, chang
             "train.batch (16) must be a multiple of trainer.devices (3), which share it evenly",
         ),
         (
-            {"train__batch": 16, "trainer__devices": 4, "behaviour__starts": 3},
-            "actor_critic.starts (3) must be at least trainer.devices (4), so that each has a dream",
+            {"train__length": 12, "actor_critic__starts_per_window": 13},
+            "actor_critic.starts_per_window (13) must be at most train.length (12)",
         ),
     ],
 )
-def test_devices_without_work_are_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+def test_what_could_not_be_shared_or_drawn_is_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
     assert refusal(tmp_path, edited(**changes)) == told

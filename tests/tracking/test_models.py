@@ -10,56 +10,42 @@ from pathlib import Path
 import mlflow
 import numpy as np
 import pytest
-import torch
 from mlflow import MlflowClient
-from tracking_helpers import INFO, StartRun
+from tracking_helpers import CELL, StartRun
 
 import ccwm
 from ccwm.agents.export import AgentCard, load_agent, save_agent
-from ccwm.agents.learner import Learner
 from ccwm.errors import UserError
-from ccwm.settings.agent import ActorCritic, Env, Model, Retrace, Truncation
-from ccwm.settings.schema import Render
+from ccwm.settings.loading import load_settings
 from ccwm.tracking import tracking_uri
-from ccwm.tracking.models import model_name
+from ccwm.tracking.models import agent_signature, model_name
+from ccwm.training.loop import build_module
 
 Client = Callable[[], MlflowClient]
 NAME = "ccwm-walker_walk-ccwm"
+CONFIG = load_settings(Path(__file__).parents[2] / "presets" / "smoke.yaml").agent
 
 
 @pytest.fixture
 def exported(project: Path) -> Path:
-    """A tiny untrained agent with two actions and 32 × 32 images."""
-    model = Model(depth=2, deter=8, stoch=4, hidden=8, reward_units=8)
+    """A tiny untrained agent with two actions and 32 × 32 pixels."""
+    shape = (32, 32, 3)
     card = AgentCard(
-        task=INFO.task,
-        variant=INFO.variant,
-        seed=0,
-        actions=2,
-        env_steps=0,
-        updates=0,
-        env=Env(size=32),
-        render=Render(),
-        model=model,
-        retrace=Retrace(weight=0),
-        truncation=Truncation(),
-        actor_critic=ActorCritic(units=8),
-    )
-    torch.manual_seed(0)
-    learner = Learner(
-        model=model, retrace=card.retrace, truncation=card.truncation, actor_critic=card.actor_critic, size=32, actions=2
-    )
-    directory = project / "agent"
-    directory.mkdir()
-    save_agent(directory, learner, card)
-    return directory
+        task=CELL.task, variant=CELL.variant, seed=0, observation_shape=shape, observation_dtype="uint8", action_size=2,
+        env_steps=0, updates=0, config=CONFIG,
+    )  # fmt: skip
+    (project / "agent" / "best").mkdir(parents=True)
+    learner = build_module(CONFIG, seed=0, observation_shape=shape, actions=2).learner
+    save_agent(project / "agent", learner, card)
+    save_agent(project / "agent" / "best", learner, card.model_copy(update={"updates": 7}))
+    return project / "agent"
 
 
 def test_a_logged_agent_is_registered_and_acts_as_before(
     exported: Path, start_run: StartRun, client: Client, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with start_run() as run:
-        run.log_agent(exported, image_size=32, actions=2)
+        run.log_agent(exported)
     (registered,) = client().search_model_versions(f"name = '{NAME}'")
     assert registered.run_id == run.run_id
     outputs = client().get_run(run.run_id).outputs
@@ -89,7 +75,7 @@ def test_a_registered_agent_is_loaded_without_running_its_code(
     exported: Path, start_run: StartRun, project: Path
 ) -> None:
     with start_run() as run:
-        run.log_agent(exported, image_size=32, actions=2)
+        run.log_agent(exported)
     (code,) = (project / "mlartifacts" / "models").rglob("agent_model.py")
     code.write_text("raise SystemExit('this code must not run')")
     frame = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
@@ -97,17 +83,21 @@ def test_a_registered_agent_is_loaded_without_running_its_code(
     for agent in (direct, found):
         agent.reset()
     np.testing.assert_array_equal(found.act(frame), direct.act(frame))
-    with pytest.raises(UserError, match=rf"models:/nobody/1 is no agent .*; known: {NAME}"):
+    assert found.card.updates == 0  # the agent of the last update, not of the best evaluation
+    with pytest.raises(UserError, match="models:/nobody/1 is no agent") as caught:
         ccwm.load_agent("models:/nobody/1")
+    assert NAME in caught.value.hint
 
 
-def test_a_registered_agent_that_is_another_than_its_signature_says_is_refused(
-    exported: Path, start_run: StartRun, project: Path
-) -> None:
-    with start_run() as run:
-        run.log_agent(exported, image_size=64, actions=2)  # it sees 32 × 32
-    with pytest.raises(UserError, match="another signature than its agent"):
-        ccwm.load_agent(f"models:/{NAME}/1")
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((32, 32, 3), "uint8"), ((24,), "float32")], ids=["pixels", "state vector"]
+)
+def test_the_signature_is_what_the_card_says(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
+    card = {"observation_shape": shape, "observation_dtype": dtype, "action_size": 6}
+    (tmp_path / "agent.json").write_text(json.dumps(card))
+    signature = agent_signature(tmp_path)
+    (seen,), (acted,) = signature.inputs.inputs, signature.outputs.inputs
+    assert (seen.shape, seen.type, acted.shape, acted.type) == ((-1, *shape), dtype, (-1, 6), "float32")
 
 
 @pytest.mark.slow
@@ -116,7 +106,7 @@ def test_mlflows_own_client_acts(
 ) -> None:
     """`mlflow models predict`, a process that knows the store and nothing else."""
     with start_run() as run:
-        run.log_agent(exported, image_size=32, actions=2)
+        run.log_agent(exported)
     frames = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     (project / "images.json").write_text(json.dumps({"inputs": frames.tolist()}))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri())
@@ -136,11 +126,11 @@ def test_the_same_agent_logged_again_by_a_resumed_run_is_one_version(
 ) -> None:
     (project / "elsewhere").mkdir()
     monkeypatch.chdir(project / "elsewhere")  # whose default store, for MLflow itself, is not the project's
-    with suppress(KeyboardInterrupt), start_run() as run:
-        run.log_agent(exported, image_size=32, actions=2)
+    with suppress(KeyboardInterrupt), start_run(run_id="one") as run:
+        run.log_agent(exported)
         raise KeyboardInterrupt
-    with start_run(run_id=run.run_id) as resumed:
-        resumed.log_agent(exported, image_size=32, actions=2)
+    with start_run(run_id="one") as resumed:
+        resumed.log_agent(exported)
     assert len(client().search_model_versions(f"name = '{NAME}'")) == 1
     assert len(client().search_logged_models(["1"])) == 1
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
-from tracking_helpers import INFO, Server, StartRun
+from tracking_helpers import CELL, Server, StartRun
 
 from ccwm.tracking import sync
-from ccwm.tracking.sending import Delivery
+from ccwm.tracking.delivery import Delivery
 from ccwm.tracking.spool import Spool
 
 Client = Callable[[], MlflowClient]
+CARD = '{"observation_shape": [8], "observation_dtype": "float32", "action_size": 2}'
 
 
 def steps(client: MlflowClient, run_id: str) -> list[int]:
@@ -30,11 +31,11 @@ def count(client: MlflowClient, experiment: str) -> int:
     return len(client.search_runs([found.experiment_id]))
 
 
-def test_a_server_away_from_start_to_end_is_made_up_for_later(
+def test_a_server_unreachable_from_start_to_end_gets_it_all_later(
     server: Server, start_run: StartRun, client: Client, fresh_project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.kill()
-    start_run = partial(start_run, experiment="away")
+    start_run = partial(start_run, experiment="unreachable")
     start = time.perf_counter()
     with start_run(timeout=1.0) as train:
         train.log_metrics({"loss": 1.0}, env_steps=1)
@@ -46,19 +47,19 @@ def test_a_server_away_from_start_to_end_is_made_up_for_later(
     assert "ccwm tracking sync" in said[1]
     with start_run(timeout=0.1, run_id=train.run_id) as resumed:
         resumed.log_metrics({"loss": 0.5}, env_steps=2)
-    (kept,) = sync(fresh_project).kept
-    assert "Connection refused" in kept.reason
+    (reason,) = sync(fresh_project).kept.values()
+    assert "Connection refused" in reason
 
     server.start()
-    study = replace(INFO, stage="evaluate")
+    study = replace(CELL, stage="evaluate")
     with start_run(study, parent_run_id=train.run_id, spool=Path("evaluate")) as child:
         pass  # it comes to the store before its parent does
     (sent,) = sync(fresh_project).sent
     assert steps(client(), sent) == [1, 2]
     assert client().get_run(sent).info.status == "FINISHED"
     assert client().get_run(child.run_id).data.tags["mlflow.parentRunId"] == sent
-    assert count(client(), "away") == 2
-    assert sync(fresh_project).sent == ()
+    assert count(client(), "unreachable") == 2
+    assert sync(fresh_project).sent == []
     with start_run(run_id=train.run_id) as again:  # the id from before the store answered
         assert again.run_id == sent
 
@@ -69,7 +70,7 @@ def test_a_server_killed_in_the_middle_loses_nothing_and_gets_nothing_twice(
     (fresh_project / "curve.csv").write_text("1,2\n")
     exported = fresh_project / "agent"
     exported.mkdir()
-    (exported / "agent.json").write_text("{}")  # it is only sent here, never loaded
+    (exported / "agent.json").write_text(CARD)  # it is only sent here, never loaded
     server.start()
     with start_run(timeout=60.0, experiment="killed") as run:
         for step in range(300):
@@ -80,7 +81,7 @@ def test_a_server_killed_in_the_middle_loses_nothing_and_gets_nothing_twice(
         for step in range(300, 2000):
             run.log_metrics({"loss": 1.0}, env_steps=step)
         run.log_artifact(fresh_project / "curve.csv")
-        run.log_agent(exported, image_size=32, actions=2)
+        run.log_agent(exported)
         assert time.perf_counter() - start < 2
         server.start()
         run.log_metrics({"loss": 1.0}, env_steps=2000)
@@ -109,9 +110,9 @@ def test_a_crash_between_sending_and_acknowledging_leaves_no_duplicate(
 
 
 def test_sync_leaves_a_live_run_alone(project: Path, start_run: StartRun) -> None:
-    with start_run():
-        (kept,) = sync(project).kept
-        assert "still going on" in kept.reason
+    with start_run(run_id="live"):
+        report = sync(project)
+        assert (report.sent, list(report.kept)) == ([], [project / "spool" / "live"])
 
 
 def test_a_store_that_never_answers_costs_a_bounded_time(
@@ -132,11 +133,11 @@ def test_a_store_that_fails_at_the_same_place_again_and_again_costs_a_bounded_ti
 ) -> None:
     exported = project / "agent"
     exported.mkdir()
-    (exported / "agent.json").write_text("{}")
+    (exported / "agent.json").write_text(CARD)
     (project / "mlartifacts").mkdir()
     (project / "mlartifacts" / "models").touch()  # where MLflow wants a directory
     with start_run(timeout=3.0) as run:
-        run.log_agent(exported, image_size=32, actions=2)
+        run.log_agent(exported)
         start = time.perf_counter()
     assert 3 <= time.perf_counter() - start < 15
     assert "ccwm tracking sync" in capsys.readouterr().err
@@ -144,4 +145,4 @@ def test_a_store_that_fails_at_the_same_place_again_and_again_costs_a_bounded_ti
         if thread.name == "ccwm-outbox":
             thread.join(10)  # an attempt that is under way still holds the spool
     (project / "mlartifacts" / "models").unlink()
-    assert sync(project).sent == (run.run_id,)
+    assert sync(project).sent == [run.run_id]

@@ -87,6 +87,7 @@ def test_an_extending_preset_is_its_base_with_its_own_values_and_words(tmp_path:
     [
         ("extends: bas\n", r"unknown preset 'bas'\. Did you mean 'base'\?"),
         ("extends: base\nstudi: {seeds: [7]}\n", r"other.yaml: studi: is not a known key\. Did you mean 'study'\?"),
+        ("extends: base\nbehaviour: {trace: 1}\n", r"other.yaml: behaviour: is now called actor_critic"),
         ("extends: base\nstudy: 7\n", r"other.yaml: study: must be a section of the fields that differ, got 7"),
         ("extends: other\n", r"other.yaml: extends: 'other' extends another preset itself"),
     ],

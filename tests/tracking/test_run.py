@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
-from tracking_helpers import INFO, StartRun
+from tracking_helpers import CELL, StartRun
 
 from ccwm.tracking import sync
 from ccwm.tracking.run import flat_params
@@ -23,10 +23,12 @@ Client = Callable[[], MlflowClient]
 TRAINER = """
 import signal, sys, time
 from pathlib import Path
-from ccwm.tracking import RunInfo, stage_run
+from ccwm.cells import Cell
+from ccwm.tracking import stage_run
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-info = RunInfo("train", "walker_walk", "ccwm", 0, "abc123")
-with stage_run(info, settings={}, experiment="ccwm", timeout=20, spool=Path("spool")) as run:
+cell = Cell("train", "walker_walk", "ccwm", 0)
+given = {"settings": {}, "settings_hash": "abc123", "experiment": "ccwm", "timeout": 20, "spool": Path("spool")}
+with stage_run(cell, run_id="killed", **given) as run:
     for step in range(10, 40, 10):
         run.log_metrics({"loss": 1 / step}, env_steps=step)
     print(run.run_id, flush=True)
@@ -60,7 +62,7 @@ def test_a_run_says_what_it_was(project: Path, start_run: StartRun, client: Clie
         run.log_artifact(project / "videos")
         (project / "curve.csv").write_text("changed after it was logged")
     stored = client().get_run(run.run_id)
-    assert (stored.info.run_name, stored.info.status) == ("train walker_walk ccwm seed 0", "FINISHED")
+    assert (stored.info.run_name, stored.info.status) == ("ccwm · walker_walk · seed 0", "FINISHED")
     tags = {"stage": "train", "task": "walker_walk", "variant": "ccwm", "seed": "0", "settings_hash": "abc123"}
     assert stored.data.tags.items() >= tags.items()
     params = {"model.depth": "32", "model.continues": "false", "study.seeds": "[0, 1]", "title": "x" * 6000}
@@ -100,7 +102,7 @@ def test_git_commit_and_dirty_flag(project: Path, start_run: StartRun, client: C
     [
         (ValueError("NaN"), "FAILED"),
         (SystemExit(1), "FAILED"),
-        (SystemExit(), "KILLED"),  # Lightning's SIGTERMException
+        (SystemExit(143), "KILLED"),
         (KeyboardInterrupt(), "KILLED"),
         (SystemExit(0), "FINISHED"),
     ],
@@ -122,7 +124,7 @@ def test_a_run_killed_with_9_resumes_as_one_run_with_no_point_twice(
 ) -> None:
     run_id, _ = signalled_trainer(signal.SIGKILL)
     assert client().get_run(run_id).info.status == "RUNNING"
-    with start_run(run_id=run_id) as run:  # the checkpoint was written at step 20
+    with start_run(run_id="killed") as run:  # the checkpoint was written at step 20
         assert run.run_id == run_id
         for step in (20, 30, 40):
             run.log_metrics({"loss": 1 / step}, env_steps=step)
@@ -132,14 +134,14 @@ def test_a_run_killed_with_9_resumes_as_one_run_with_no_point_twice(
 
 
 def test_sync_ends_a_run_whose_process_is_gone(project: Path, client: Client) -> None:
-    spool = Spool.create(project / "spool", experiment="ccwm", name="train", parent=None)
+    spool = Spool.create(project / "spool", "gone", experiment="ccwm", name="train")
     spool.append("status", value="RUNNING")
     spool.append("metrics", env_steps=10, values={"loss": 0.1})
     spool.close()  # no status after RUNNING: as kill -9 leaves it
     (run_id,) = sync(project).sent
     assert client().get_run(run_id).info.status == "KILLED"
     assert history(client(), run_id, "loss") == [(10, 0.1)]
-    assert sync(project).sent == ()
+    assert sync(project).sent == []
 
 
 def test_a_finished_run_can_be_resumed(project: Path, start_run: StartRun, client: Client) -> None:
@@ -166,12 +168,12 @@ def test_a_store_that_does_not_know_the_run_gets_a_new_one(project: Path, start_
 def test_a_resumed_run_brings_its_history_to_a_new_store(
     project: Path, start_run: StartRun, client: Client, monkeypatch: pytest.MonkeyPatch, empty_database: Path
 ) -> None:
-    with suppress(KeyboardInterrupt), start_run() as first:
+    with suppress(KeyboardInterrupt), start_run(run_id="moved") as first:
         first.log_metrics({"loss": 1.0}, env_steps=1)
         raise KeyboardInterrupt
     (project / "new.db").write_bytes(empty_database.read_bytes())
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///new.db")
-    with start_run(run_id=first.run_id) as second:
+    with start_run(run_id="moved") as second:
         second.log_metrics({"loss": 0.5}, env_steps=2)
     assert history(client(), second.run_id, "loss") == [(1, 1.0), (2, 0.5)]
 
@@ -179,9 +181,9 @@ def test_a_resumed_run_brings_its_history_to_a_new_store(
 def test_studies_nest_under_their_training_run(project: Path, start_run: StartRun, client: Client) -> None:
     with start_run() as parent:
         pass
-    with start_run(replace(INFO, stage="evaluate"), parent_run_id=parent.run_id) as child:
+    with start_run(replace(CELL, stage="evaluate"), parent_run_id=parent.run_id) as child:
         pass
-    with start_run(replace(INFO, stage="transfer"), parent_run_id="feedbeef") as orphan:
+    with start_run(replace(CELL, stage="transfer"), parent_run_id="feedbeef") as orphan:
         pass
     assert client().get_run(child.run_id).data.tags["mlflow.parentRunId"] == parent.run_id
     assert "mlflow.parentRunId" not in client().get_run(orphan.run_id).data.tags
