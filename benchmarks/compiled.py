@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import machine_facts
 from rich.progress import track
 from update import CASES, Case, prepare, seconds_of, settings_of
 
 from ccwm.files import write_json
+from ccwm.machine import conditions
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
 
@@ -60,7 +60,7 @@ def main() -> None:
             rows.append(measure(case, rounds=20 if case.name == "quick" else 3))
             print(rows[-1], flush=True)
     if given.json:
-        write_json(given.json, {"machine": machine_facts("torch"), "updates": rows})
+        write_json(given.json, {"machine": conditions(1), "updates": rows})
 
 
 if __name__ == "__main__":

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import machine_facts
 from rich.progress import track
 from update import update
 
 from ccwm.files import write_json
+from ccwm.machine import conditions
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.presets import load_preset
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
 from ccwm.training.collect import collect_random
-from ccwm.settings.agent import AgentConfig
 from ccwm.training.loop import build_module
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
@@ -86,7 +85,7 @@ def main() -> None:
         print(f"{task}: the random episodes hold {held} of reward a step")
         rows = [row for weights in WEIGHTS for row in measure(settings, weights, store, updates=given.updates)]
     if given.json:
-        facts = {"machine": machine_facts("torch"), "preset": given.preset, "variant": given.variant, "task": task}
+        facts = {"machine": conditions(1), "preset": given.preset, "variant": given.variant, "task": task}
         write_json(given.json, {**facts, "reward_of_the_data": held, "rows": rows})
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from machine import machine_facts
 from rich.console import Console
 from rich.table import Table
 
@@ -25,6 +24,7 @@ import ccwm.envs  # noqa: F401  (chooses how MuJoCo draws, before dm_control is 
 from ccwm.envs.factory import make_env
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
 from ccwm.files import write_json
+from ccwm.machine import conditions
 from ccwm.progress import counter
 
 PLAIN = "dm_control"
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="of processor time, of each world in each round")
     parser.add_argument("--json", type=Path, help="write the measurements to this file")
     given = parser.parse_args()
-    facts = machine_facts("dm-control", "mujoco", "numpy")
+    facts = conditions(None)
     worlds = {PLAIN: plain(given.task, given.size)}
     worlds |= {quality: ours(given.task, given.size, quality) for quality in ("full", "fast")}
     worlds |= {task: ours(task, given.size, "full") for task in MAZE_TASKS}

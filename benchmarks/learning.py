@@ -17,11 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from machine import machine_facts
-
 from ccwm.agents.export import Agent
 from ccwm.cells import settings_hash
 from ccwm.files import write_json
+from ccwm.machine import conditions
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.presets import load_preset
 from ccwm.settings.schema import Settings
@@ -124,7 +123,7 @@ def main() -> None:
                     with exclusive(folder):
                         result = measure(settings, task=task, variant=variant, seed=seed, folder=folder)
                     shutil.rmtree(folder)
-                result = {"preset": given.preset, "machine": machine_facts("torch"), **result}
+                result = {"preset": given.preset, "machine": conditions(1), **result}
                 print(json.dumps(result), flush=True)
                 if given.json:
                     known = json.loads(given.json.read_text())["agents"] if given.json.exists() else []

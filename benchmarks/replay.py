@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import machine_facts
 
+from ccwm.machine import conditions
 from ccwm.errors import UserError, run_main
 from ccwm.files import write_json
 from ccwm.progress import counter
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
-from ccwm.structs import Batch, Episode
+from ccwm.episode import Episode
+from ccwm.structs import Batch
 
 SMALL = 10_000
 EPISODE = 500
@@ -136,7 +137,7 @@ def update(directory: Path, updates: int) -> dict[str, float]:
     from ccwm.settings.presets import load_preset
     from ccwm.settings.variants import resolve
     from ccwm.settings.agent import AgentConfig
-from ccwm.training.loop import build_module
+    from ccwm.training.loop import build_module
 
     settings = resolve(load_preset("paper"), "ccwm")
     learning = Learning(*(getattr(settings, section) for section in Learning._fields))
@@ -201,7 +202,7 @@ def main() -> None:
         raise UserError(
             f"{needed / 1e9:.1f} GB of disk are needed, {free / 1e9:.1f} are free: lower --steps or move --directory"
         )
-    facts = machine_facts("torch", "numpy", "lightning")
+    facts = conditions(1)
     with tempfile.TemporaryDirectory(dir=given.directory, prefix="replay-") as temporary:
         results = []
         for steps in (SMALL, given.steps):

@@ -15,10 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from machine import machine_facts
-
 from ccwm.agents.export import Agent
 from ccwm.files import write_json
+from ccwm.machine import conditions
 from ccwm.progress import counter
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.presets import load_preset
@@ -105,7 +104,7 @@ def record(agent: Agent, rows: list[Quality], *, preset: str) -> dict[str, Any]:
     card = agent.card
     return {
         "preset": preset,
-        "machine": machine_facts("torch"),
+        "machine": conditions(1),
         "task": card.task,
         "variant": card.variant,
         "seed": card.seed,

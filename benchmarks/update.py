@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from machine import machine_facts
 from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
@@ -25,11 +24,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from ccwm.agents.learner import Losses
 from ccwm.agents.noise import Noise
 from ccwm.files import write_json
+from ccwm.machine import conditions
 from ccwm.settings.presets import load_preset
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
 from ccwm.structs import Batch
-from ccwm.settings.agent import AgentConfig
 from ccwm.training.loop import build_module
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
@@ -188,7 +187,7 @@ def main() -> None:
             rows += measure(case, threads=given.threads, rounds=rounds)
             Console(width=112).print(table(rows))
     if given.json:
-        write_json(given.json, {"machine": machine_facts("torch"), "quoted": {"sheeprl": PUBLISHED}, "updates": rows})
+        write_json(given.json, {"machine": conditions(1), "quoted": {"sheeprl": PUBLISHED}, "updates": rows})
 
 
 if __name__ == "__main__":

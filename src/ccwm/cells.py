@@ -89,8 +89,8 @@ class Cell:
 
     @property
     def record(self) -> Path:
-        """``run.json``: which run made the results, from which code, at what cost; no output of DVC."""
-        return self.results / "run.json"
+        """``run.json``: which run made the results, from which code, at what cost; git and DVC ignore it."""
+        return Path("results") / self.stage / self.key / "run.json"
 
     def of(self, stage: str) -> Cell:
         """The cell of another stage about the same task, variant and seed."""
@@ -138,10 +138,10 @@ def up_to_date(study: Study, root: Path) -> set[Cell]:
     return fresh
 
 
-def dvc_status(root: Path) -> dict[str, list[Any]]:
+def dvc_status(root: Path, environment: dict[str, str] | None = None) -> dict[str, list[Any]]:
     """What has changed of each stage that is not up to date, as `dvc status --json` prints it."""
     command = [sys.executable, "-m", "dvc", "status", "--json"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UserError(f"`dvc status` failed: {(done.stderr.strip() or done.stdout.strip())[-500:]}")
     found: dict[str, list[Any]] = json.loads(done.stdout[done.stdout.index("{") :])

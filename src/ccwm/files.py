@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -54,6 +55,11 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     writer.writeheader()
     writer.writerows(listed)
     write_atomically(path, buffer.getvalue().encode())
+
+
+def md5(path: Path) -> str:
+    """The MD5 of a file, as ``dvc.lock`` has it."""
+    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
 
 
 @contextmanager

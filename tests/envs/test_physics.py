@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 from dm_control import suite
 from dm_control.suite import cheetah
+from small_env import small
 
 from ccwm.envs.change import Change
-from ccwm.envs.factory import make_env
 from ccwm.envs.physics import compile_changed
+from ccwm.errors import UserError
 
 PAPER_FRICTION = list(itertools.product((0.6, 0.8), (0.4, 0.5), (0.3, 0.4)))
 
 
 def model_of(task: str, change: Change) -> Any:
-    env = make_env(task, size=32, action_repeat=2, time_limit=100, quality="fast", change=change)
+    env = small(task, change=change)
     return env.world._env.physics.model
 
 
@@ -102,14 +103,14 @@ def test_no_change_compiles_dm_controls_own_model():
 def test_the_suite_is_left_as_it_was():
     model_of("cheetah_run", Change(mass=2.0))
     assert suite.load("cheetah", "run").physics.model.body_mass.sum() == pytest.approx(14)
-    with pytest.raises(ValueError, match="no layout to change"):
+    with pytest.raises(UserError, match=r"cheetah_run.*layout"):
         model_of("cheetah_run", Change(layout="open"))
 
 
 def test_a_changed_world_moves_differently_and_is_seeded_alike():
     states = []
     for change in (Change(), Change(mass=3.0), Change(mass=3.0)):
-        env = make_env("hopper_hop", size=32, action_repeat=2, time_limit=100, quality="fast", change=change)
+        env = small("hopper_hop", change=change)
         env.reset(seed=1)
         for _ in range(5):
             env.step(env.action_space.high)

@@ -1,13 +1,21 @@
-import json
+"""A directory of episodes: what is kept, found damaged, forgotten and copied; what a kill and a full disk leave."""
+
 import logging
+import multiprocessing
+import os
+import resource
+import signal
 
 import numpy as np
 import pytest
-from synthetic_episodes import synthetic_episode
+from synthetic_episodes import VECTOR, synthetic_episode
 
-from ccwm.replay.episodes import DamagedEpisode
-from ccwm.replay.manifest import DamagedManifest
-from ccwm.replay.store import EpisodeStore, TooManyDamaged
+from ccwm.errors import UserError
+from ccwm.replay.episodes import DamagedEpisode, read_episode
+from ccwm.replay.store import EpisodeStore
+
+FORK = multiprocessing.get_context("fork")  # a child that need not import torch again
+EPISODES = 4
 
 
 @pytest.fixture
@@ -29,48 +37,6 @@ def names(directory):
 
 def rewards(store):
     return [float(store.episode(index).reward[0]) for index in range(len(store))]
-
-
-def test_the_manifest_describes_each_episode_in_order(directory):
-    lines = [json.loads(line) for line in (directory / "manifest.jsonl").read_text().splitlines()]
-    assert [line["name"] for line in lines] == [f"00000{number}.safetensors" for number in range(4)]
-    assert set(lines[0]) == {"name", "steps", "size", "actions", "return", "sha256", "schema"}
-    assert (lines[1]["steps"], lines[1]["size"], lines[1]["actions"], lines[1]["schema"]) == (4, 4, 2, 1)
-    assert lines[1]["return"] == 100 + 101 + 102 + 103
-    store = EpisodeStore(directory)
-    assert (len(store), store.steps, store.damaged) == (4, 3 + 4 + 5 + 6, 0)
-    assert rewards(store) == [0, 100, 200, 300]
-
-
-@pytest.mark.parametrize("tail", [0, 100])  # a power cut can also leave zeros
-def test_a_torn_last_line_is_ignored_and_then_replaced(directory, tail):
-    manifest = directory / "manifest.jsonl"
-    whole = contents(directory)
-    manifest.write_bytes(manifest.read_bytes()[:-30] + b"\0" * tail)
-    store = EpisodeStore(directory)
-    assert rewards(store) == [0, 100, 200]
-    store.append(synthetic_episode(3, 6))
-    assert contents(directory) == whole
-
-
-def test_a_damaged_line_in_the_middle_is_refused_by_number(directory):
-    manifest = directory / "manifest.jsonl"
-    manifest.write_text(manifest.read_text().replace('"steps":4', '"steps":-4'))
-    with pytest.raises(DamagedManifest, match=r"manifest\.jsonl, line 2: steps"):
-        EpisodeStore(directory)
-
-
-def test_a_manifest_cannot_name_files_elsewhere(directory):
-    manifest = directory / "manifest.jsonl"
-    manifest.write_text(manifest.read_text().replace("000001.safetensors", "../000001.safetensors"))
-    with pytest.raises(DamagedManifest, match="line 2: name"):
-        EpisodeStore(directory)
-
-
-def test_episodes_without_their_manifest_are_not_overwritten(directory):
-    (directory / "manifest.jsonl").unlink()
-    with pytest.raises(DamagedManifest, match="restore it"):
-        EpisodeStore(directory)
 
 
 def flip(path):
@@ -107,9 +73,7 @@ def test_above_the_share_the_store_refuses_and_changes_nothing(directory):
     flip(directory / "000001.safetensors")
     flip(directory / "000002.safetensors")
     before = contents(directory)
-    with pytest.raises(
-        TooManyDamaged, match=r"2 of 4 episodes in .*replay .*more than the share of 49%.*collect again"
-    ):
+    with pytest.raises(UserError, match=r"2 of 4 episodes in .*replay .*49%"):
         EpisodeStore(directory, damaged_share=0.49)
     assert contents(directory) == before
 
@@ -144,12 +108,12 @@ def test_a_reader_sees_what_the_writer_appends_when_it_asks(directory):
     assert rewards(reader) == [0, 100, 200, 300, 400, 500]
     with (directory / "manifest.jsonl").open("a") as file:
         file.write('{"name": 1}\n')
-    with pytest.raises(DamagedManifest, match="line 7: name"):
+    with pytest.raises(UserError, match="line 7: name"):
         reader.refresh()
 
 
 def test_read_only_needs_a_store(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no episode store"):
+    with pytest.raises(UserError, match=r"absent.*manifest\.jsonl"):
         EpisodeStore(tmp_path / "absent", read_only=True)
     assert not (tmp_path / "absent").exists()
 
@@ -175,7 +139,7 @@ def test_capacity_keeps_the_newest_and_always_one(directory):
         EpisodeStore(directory).eligible(episodes=5)
 
 
-def test_a_copy_starts_with_the_source_and_goes_on_after_a_kill(directory, tmp_path):
+def test_a_copy_starts_with_the_source_and_resumes_after_a_kill(directory, tmp_path):
     before = contents(directory)
     copy = EpisodeStore(tmp_path / "copy")
     copy.adopt(directory / "000000.safetensors")  # as far as a killed copy came
@@ -187,23 +151,108 @@ def test_a_copy_starts_with_the_source_and_goes_on_after_a_kill(directory, tmp_p
     assert contents(directory) == before
 
 
-def test_a_copy_leaves_out_what_is_damaged_and_refuses_another_beginning(directory, tmp_path):
+def test_a_copy_leaves_out_what_is_damaged_and_refuses_another_start(directory, tmp_path):
     flip(directory / "000001.safetensors")
     copy = EpisodeStore(tmp_path / "copy", damaged_share=0.25)
     copy.copy_from(directory)
     assert rewards(copy) == [0, 200, 300]
     other = EpisodeStore(tmp_path / "other", damaged_share=0.25)
     other.append(synthetic_episode(7, 3))
-    with pytest.raises(ValueError, match=r"does not begin with .*episode 0 differs"):
+    with pytest.raises(ValueError, match="episode 0 differs"):
         other.copy_from(directory)
 
 
-def test_one_store_holds_one_shape(directory):
+@pytest.mark.parametrize("other", [{"shape": (8, 8, 3)}, {"shape": VECTOR}, {"actions": 1}])
+def test_one_store_holds_one_shape(directory, other):
     store = EpisodeStore(directory)
-    with pytest.raises(ValueError, match=r"image \(4, 4, 3\) and action \(2,\)"):
-        store.append(synthetic_episode(4, 3, size=8))
-    with pytest.raises(ValueError, match="use one directory"):
-        store.append(synthetic_episode(4, 3, actions=1))
+    before = contents(directory)
+    with pytest.raises(ValueError, match=r"\('uint8', \(4, 4, 3\), 2\)"):
+        store.append(synthetic_episode(4, 3, **other))
     with pytest.raises(ValueError, match="NaN"):
         store.append(synthetic_episode(4, 3)._replace(reward=np.full(3, np.nan, np.float32)))
-    assert len(names(directory)) == 5
+    assert contents(directory) == before
+
+
+def test_a_store_of_vectors_is_as_good(tmp_path):
+    store = EpisodeStore(tmp_path)
+    for number in range(3):
+        store.append(synthetic_episode(number, 3 + number, shape=VECTOR))
+    flip(tmp_path / "000001.safetensors")
+    store = EpisodeStore(tmp_path, damaged_share=0.5)
+    assert store.eligible() == [0, 2]
+    episode = store.episode(2)
+    assert (episode.observation.shape, episode.observation.dtype) == ((5, *VECTOR), np.float32)
+    with pytest.raises(ValueError, match=r"\('float32', \(5,\), 2\)"):
+        store.append(synthetic_episode(4, 3))
+
+
+def collect(directory):
+    """Append until there are EPISODES, each some milliseconds of writing."""
+    store = EpisodeStore(directory)
+    while len(store) < EPISODES:
+        store.append(synthetic_episode(len(store), 500, shape=(64, 64, 3)))
+
+
+def collect_and_stay(directory):
+    collect(directory)
+    signal.pause()  # so that there is something to kill, however late
+
+
+def kill_when(directory, pattern):
+    """Kill a collecting child with -9 the moment that a file of this name appears."""
+    child = FORK.Process(target=collect_and_stay, args=(directory,))
+    child.start()
+    while not any(directory.glob(pattern)):
+        pass
+    os.kill(child.pid, signal.SIGKILL)
+    child.join()
+
+
+def test_kill_9_leaves_whole_episodes_and_the_rerun_equals_a_clean_run(tmp_path):
+    collect(tmp_path / "clean")
+    clean = contents(tmp_path / "clean")
+    directory = tmp_path / "killed"
+    for number in range(EPISODES):
+        # First inside the write, while any file of this number is new; then between the rename and the manifest's line.
+        for pattern in (f"*{number:06d}*", f"{number:06d}.safetensors"):
+            kill_when(directory, pattern)
+            for path in directory.glob("*.safetensors"):
+                read_episode(path)
+            EpisodeStore(directory)
+    collect(directory)
+    assert contents(directory) == clean
+
+
+def append_with_limit(directory, limit, steps, shape):
+    """Exit 3 if files of this process may not grow beyond ``limit`` bytes and append says so."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    store = EpisodeStore(directory)
+    before = len(store)
+    try:
+        store.append(synthetic_episode(before, steps, shape=shape))
+    except OSError:
+        os._exit(3 if len(store) == before else 4)
+
+
+def assert_append_fails_cleanly(directory, limit, steps, shape):
+    before = contents(directory)
+    child = FORK.Process(target=append_with_limit, args=(directory, limit, steps, shape))
+    child.start()
+    child.join()
+    assert child.exitcode == 3
+    assert contents(directory) == before
+    EpisodeStore(directory).append(synthetic_episode(99, steps, shape=shape))  # there is room again
+
+
+def test_a_full_disk_leaves_no_part_of_an_episode(tmp_path):
+    EpisodeStore(tmp_path).append(synthetic_episode(0, 20, shape=(32, 32, 3)))
+    assert_append_fails_cleanly(tmp_path, limit=50_000, steps=50, shape=(32, 32, 3))  # 50·32·32·3 bytes do not fit
+
+
+def test_a_full_disk_leaves_no_part_of_a_manifest_line(tmp_path):
+    store = EpisodeStore(tmp_path)
+    for number in range(8):
+        store.append(synthetic_episode(number, 1, shape=(1, 1, 3)))
+    limit = (tmp_path / "manifest.jsonl").stat().st_size + 10  # the episode fits, its line does not
+    assert limit > (tmp_path / "000000.safetensors").stat().st_size
+    assert_append_fails_cleanly(tmp_path, limit=limit, steps=1, shape=(1, 1, 3))

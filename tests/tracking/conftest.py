@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from mlflow import MlflowClient
-from tracking_helpers import INFO, Server, StartRun
+from tracking_helpers import CELL, Server, StartRun
 
-from ccwm.tracking import Run, RunInfo, ensure_store, stage_run, tracking_uri
+from ccwm.cells import Cell
+from ccwm.tracking import Run, ensure_store, stage_run, tracking_uri
 
 
 @pytest.fixture(scope="session")
@@ -43,9 +44,9 @@ def project(fresh_project: Path, empty_database: Path) -> Path:
 def start_run() -> StartRun:
     """``stage_run`` with everything that a test does not care about."""
 
-    def start(info: RunInfo = INFO, **changes: Any) -> AbstractContextManager[Run]:
-        arguments: dict[str, Any] = {"settings": {}, "experiment": "ccwm", "timeout": 20.0, "spool": Path("spool")}
-        return stage_run(info, **(arguments | changes))
+    def start(cell: Cell = CELL, **changes: Any) -> AbstractContextManager[Run]:
+        given: dict[str, Any] = {"settings": {}, "settings_hash": "abc123", "experiment": "ccwm", "timeout": 20.0}
+        return stage_run(cell, **(given | {"spool": Path("spool")} | changes))
 
     return start
 

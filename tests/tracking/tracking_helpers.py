@@ -13,9 +13,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from ccwm.tracking import Run, RunInfo
+from ccwm.cells import Cell
+from ccwm.tracking import Run
 
-INFO = RunInfo(stage="train", task="walker_walk", variant="ccwm", seed=0, settings_hash="abc123")
+CELL = Cell("train", "walker_walk", "ccwm", 0)
 StartRun = Callable[..., AbstractContextManager[Run]]
 
 

@@ -1,4 +1,4 @@
-"""``ccwm data``: looking at episodes on disk, without changing them."""
+"""``ccwm data``: show episodes on disk without changing them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ccwm.cli.pictures import written_whole
+from ccwm.cli.pictures import check_pixels, written_whole
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.replay.episodes import SCHEMA, DamagedEpisode
-from ccwm.replay.manifest import MANIFEST, DamagedManifest
+from ccwm.replay.manifest import MANIFEST
 from ccwm.replay.store import QUARANTINE, EpisodeStore
-from ccwm.structs import Episode
 
 SHEET_ROWS = 6
 """Episodes on a contact sheet where none is named."""
 
-data = typer.Typer(no_args_is_help=True, help="Look at episodes on disk; nothing is changed by looking.")
+data = typer.Typer(no_args_is_help=True, help="Look at episodes on disk; this changes nothing.")
 console = Console()
 
 
@@ -48,11 +48,11 @@ def show(
     if sheet or video:
         if len(found) > 1:
             names = ", ".join(str(store.directory) for store in found)
-            raise UserError(f"--sheet and --video take one store, {directory} holds {len(found)}: name one of {names}")
+            raise UserError(f"--sheet and --video show one store of {len(found)}", hint=f"name one of {names}")
         if sheet:
-            _write(sheet, ".png", found[0], lambda path: _draw_sheet(path, found[0], episode))
+            _write(sheet, ".png", found[0], lambda path: _write_sheet(path, found[0], episode))
         if video:
-            _write(video, ".mp4", found[0], lambda path: _film(path, found[0], episode))
+            _write(video, ".mp4", found[0], lambda path: _write_video(path, found[0], episode))
     for store in found:
         facts, table = _summary(store)
         console.print(facts, soft_wrap=True, highlight=False)
@@ -64,20 +64,17 @@ def show(
 def _stores(directory: Path) -> list[EpisodeStore]:
     """All stores in a directory, opened so that nothing in them changes and any damage may be looked at."""
     if not directory.is_dir():
-        raise UserError(f"{directory} is no directory; collected episodes lie in data/<task>/<seed>")
+        raise UserError(f"{directory} is no directory", hint="collected episodes are in data/<task>/<seed>")
     paths = sorted(path.parent for path in directory.rglob(MANIFEST))
     if not paths:
-        raise UserError(f"{directory} holds no episode store: no {MANIFEST} is in it. `dvc repro collect` makes one")
+        raise UserError(f"{directory} holds no episode store, no {MANIFEST}", hint="`dvc repro collect` makes one")
     with _silent(EpisodeStore.__module__), Console(stderr=True).status("checking the episodes' SHA-256"):
-        try:
-            return [EpisodeStore(path, read_only=True, damaged_share=1.0) for path in paths]
-        except DamagedManifest as error:
-            raise UserError(str(error)) from error
+        return [EpisodeStore(path, read_only=True, damaged_share=1.0) for path in paths]
 
 
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
-    """No warnings of this module for a while: the table tells of damage."""
+    """Within, no warnings of this module: the table shows what is damaged."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -93,7 +90,8 @@ def _summary(store: EpisodeStore) -> tuple[str, Table]:
     quarantined = sum(1 for path in (store.directory / QUARANTINE).glob("*") if path.is_file())
     facts = [f"{len(entries)} episodes", f"{store.damaged} damaged", f"{quarantined} in quarantine"]
     if entries:
-        facts.append(f"{entries[0].size} × {entries[0].size} pixels, {entries[0].actions} actions")
+        shape = " × ".join(map(str, entries[0].observation_shape))
+        facts += [f"observation {entries[0].observation_dtype} {shape}", f"action {entries[0].action_size}"]
     facts += [f"format {SCHEMA}", f"task {task_of(store.directory) or 'not known'}"]
     table = Table("", "least", "mean", "most", "all")
     for column in table.columns[1:]:
@@ -143,12 +141,15 @@ def _fault(store: EpisodeStore, index: int) -> str | None:
 
 
 def _read(store: EpisodeStore, index: int) -> Episode:
+    """An episode of pixels."""
     if index >= len(store):
         raise UserError(f"{store.directory} has no episode {index}: it holds {len(store)}, numbered from 0")
     try:
-        return store.episode(index)
+        episode = store.episode(index)
     except DamagedEpisode as damage:
         raise UserError(f"episode {index} cannot be shown: {damage}") from damage
+    check_pixels(episode.observation)
+    return episode
 
 
 def _chosen(store: EpisodeStore, wanted: list[int] | None, most: int) -> list[int]:
@@ -158,20 +159,20 @@ def _chosen(store: EpisodeStore, wanted: list[int] | None, most: int) -> list[in
     return chosen
 
 
-def _write(path: Path, suffix: str, store: EpisodeStore, draw: Callable[[Path], None]) -> None:
-    """Have a picture drawn to ``path``, whole or not at all, and never into the store itself."""
+def _write(path: Path, suffix: str, store: EpisodeStore, write: Callable[[Path], None]) -> None:
+    """Write a picture to ``path``, whole or not at all, and never into the store itself."""
     if path.suffix != suffix:
         raise UserError(f"{path} must end in {suffix}")
     if store.directory.resolve() in path.resolve().parents:
-        raise UserError(f"{path} lies in the store that it shows: choose a place outside {store.directory}")
+        raise UserError(f"{path} is in the store that it shows", hint=f"choose a place outside {store.directory}")
     if not path.parent.is_dir():
-        raise UserError(f"{path.parent} is no directory: make it first")
+        raise UserError(f"{path.parent} is no directory", hint="make it first")
     with written_whole(path) as fresh:
-        draw(fresh)
+        write(fresh)
     console.print(f"wrote {path}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _draw_sheet(path: Path, store: EpisodeStore, wanted: list[int] | None) -> None:
+def _write_sheet(path: Path, store: EpisodeStore, wanted: list[int] | None) -> None:
     from ccwm.studies.contact_sheet import Row, write_contact_sheet
 
     rows = []
@@ -182,10 +183,10 @@ def _draw_sheet(path: Path, store: EpisodeStore, wanted: list[int] | None) -> No
     write_contact_sheet(path, rows)
 
 
-def _film(path: Path, store: EpisodeStore, wanted: list[int] | None) -> None:
+def _write_video(path: Path, store: EpisodeStore, wanted: list[int] | None) -> None:
     from ccwm.studies.images import enlarge, write_mp4
 
     chosen = _chosen(store, wanted, 1)
     if len(chosen) > 1:
         raise UserError(f"--video shows one episode, {len(chosen)} were named")
-    write_mp4(path, enlarge(_read(store, chosen[0]).image))
+    write_mp4(path, enlarge(_read(store, chosen[0]).observation))

@@ -1,10 +1,14 @@
-"""Pictures and films that a command writes, whole or not at all."""
+"""Pictures and videos that a command writes, whole or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import numpy as np
+
+from ccwm.errors import UserError
 
 
 @contextmanager
@@ -16,3 +20,11 @@ def written_whole(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_pixels(observation: np.ndarray) -> np.ndarray:
+    """The same array; UserError unless it is a sequence of images, uint8 [T, height, width, 3]."""
+    if observation.dtype != np.uint8 or observation.ndim != 4:
+        shape = list(observation.shape[1:])
+        raise UserError(f"observations of {observation.dtype} {shape} are no images: only pixels can be shown")
+    return observation

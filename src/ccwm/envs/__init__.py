@@ -1,6 +1,6 @@
-"""Worlds, all as gymnasium environments."""
+"""Gymnasium environments: the DeepMind Control suite, mazes, and anybody's own."""
 
 import os
 
-# dm_control chooses how to draw while it is imported. EGL draws without a screen; whoever sets it himself is heard.
+# dm_control chooses its renderer at import. EGL needs no screen; a value that the user has set wins.
 os.environ.setdefault("MUJOCO_GL", "egl")

@@ -15,34 +15,27 @@ from gymnasium.error import DependencyNotInstalled
 from gymnasium.spaces import Box, flatten
 
 from ccwm.envs.change import Change
-from ccwm.envs.resize import area_resize
-from ccwm.envs.tasks import UnknownTask
-from ccwm.envs.world import ActionRange, Image, Outcome, Vector
+from ccwm.envs.rendering import area_resize
+from ccwm.envs.tasks import unknown_task
+from ccwm.envs.world import Image, Outcome, Vector, scale_action
 from ccwm.errors import UserError
-
-
-class MissingPackage(UserError, ImportError):
-    """A Gymnasium environment needs a package that is not installed."""
 
 
 class GymWorld:
     """A gymnasium environment, seen through its own ``rgb_array`` picture.
 
-    Its info may tell ``irreversible`` and ``success``, which are passed on.
+    ``irreversible`` and ``success`` of its info are passed on.
     """
 
     def __init__(self, task: str, *, size: int, change: Change) -> None:
-        change.refuse_all_but(world=task)
+        change.allow_only(task=task)
         self._task = task
         self._size = size
         self._env = _build(task)
         space = self._env.action_space
         if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
-            raise ValueError(
-                f"{task} has the action space {space}; only continuous actions (a float Box) can be learned"
-            )
+            raise UserError(f"{task} has the action space {space}", hint="actions must be continuous, a float Box")
         self._space = space
-        self._range = ActionRange(space.low.ravel(), space.high.ravel())
         self.action_size = int(np.prod(space.shape))
         self._observation: Any = None
 
@@ -52,18 +45,18 @@ class GymWorld:
 
     def advance(self, action: Vector) -> Outcome:
         """Play one step of the environment with an action [A] in [-1, 1]."""
-        scaled = self._range.scale(action).reshape(self._space.shape).astype(self._space.dtype)
-        self._observation, reward, terminated, truncated, info = self._env.step(scaled)
+        scaled = scale_action(action.reshape(self._space.shape), self._space.low, self._space.high)
+        self._observation, reward, terminated, truncated, info = self._env.step(scaled.astype(self._space.dtype))
         success = bool(info["success"]) if "success" in info else None
         irreversible = bool(info.get("irreversible", False))
         return Outcome(float(reward), bool(terminated), bool(truncated), irreversible, success)
 
-    def draw(self) -> Image:
+    def render(self) -> Image:
         """The environment's own picture, averaged to [size, size, 3]."""
-        with _told_packages(self._task):  # classic control asks for its packages only here
+        with _missing_packages(self._task):  # classic control imports its packages only here
             picture = self._env.render()
         if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:
-            raise ValueError(f"{self._task}: render() must give an image [h, w, 3] with render_mode='rgb_array'")
+            raise UserError(f"{self._task}: render() must give an image [h, w, 3] with render_mode='rgb_array'")
         return area_resize(picture, self._size)
 
     def state(self) -> Vector:
@@ -81,15 +74,15 @@ def _build(task: str) -> gymnasium.Env[Any, Any]:
         return _build_registered(task, name)
     found: Any = getattr(importlib.import_module(module), name, None)
     if not (inspect.isclass(found) and issubclass(found, gymnasium.Env)):
-        raise UnknownTask(task, f"{module} has no gymnasium.Env class {name!r}")
+        raise unknown_task(task, f"{module} has no gymnasium.Env class {name!r}")
     accepted = inspect.signature(found).parameters.values()
     takes_mode = any(p.name == "render_mode" or p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted)
     return found(**({"render_mode": "rgb_array"} if takes_mode else {}))
 
 
 def _build_registered(task: str, name: str) -> gymnasium.Env[Any, Any]:
-    """A Gymnasium id; a world that can be had both ways, as LunarLander can, is asked for its continuous actions."""
-    with _told_packages(task):
+    """A Gymnasium id; an environment that offers both, as LunarLander does, is made with continuous actions."""
+    with _missing_packages(task):
         entry_point = gymnasium.spec(name).entry_point
         creator: Any = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
         wanted = {"continuous": True} if "continuous" in inspect.signature(creator).parameters else {}
@@ -97,12 +90,12 @@ def _build_registered(task: str, name: str) -> gymnasium.Env[Any, Any]:
 
 
 @contextmanager
-def _told_packages(task: str) -> Iterator[None]:
-    """Within, a package that is missing is named, with the command that installs it."""
+def _missing_packages(task: str) -> Iterator[None]:
+    """Within, a missing package is a UserError with the command that installs it."""
     try:
         yield
     except DependencyNotInstalled as error:
         _, gymnasiums, family = str(gymnasium.spec(task.removeprefix("gym:")).entry_point).partition("gymnasium.envs.")
         extra = family.partition(".")[0].replace("_", "-")
-        cure = f'`pip install "gymnasium[{extra}]"`' if gymnasiums else "install what it asks for"
-        raise MissingPackage(f"{task} needs a package that is not installed: {cure} ({error})") from error
+        hint = f'`pip install "gymnasium[{extra}]"`' if gymnasiums else "install what it asks for"
+        raise UserError(f"{task} needs a package that is not installed ({error})", hint=hint) from error

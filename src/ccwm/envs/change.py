@@ -1,16 +1,18 @@
-"""What a transfer world changes."""
+"""What a transfer changes in a world."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
+
+from ccwm.errors import UserError
 
 PHYSICAL = ("mass", "friction", "stiffness", "damping", "gravity")
 
 
 @dataclass(frozen=True)
 class Change:
-    """How a world differs from its own self; None leaves a thing alone.
+    """How a world differs from its original; None leaves a value alone.
 
     With ``units="factor"`` each physical value multiplies what the world has; with ``"absolute"`` it replaces it.
     """
@@ -36,13 +38,12 @@ class Change:
         """Whether the physics itself changes, so that a model must be rebuilt."""
         return any(getattr(self, name) is not None for name in PHYSICAL)
 
-    def refuse_all_but(self, *allowed: str, world: str) -> None:
-        """Raise ValueError if anything but the reward and the allowed fields is changed."""
-        for field in fields(self):
-            if field.name in ("reward", "units", *allowed) or getattr(self, field.name) is None:
-                continue
-            can = ", ".join(("reward", *allowed))
-            raise ValueError(f"{world} has no {field.name} to change; a transfer there can change: {can}")
+    def allow_only(self, *allowed: str, task: str) -> None:
+        """Raise UserError if anything but the reward and the allowed fields is changed."""
+        for name in (*PHYSICAL, "layout"):
+            if name not in allowed and getattr(self, name) is not None:
+                can = ", ".join(("reward", *allowed))
+                raise UserError(f"{task} has no {name} to change", hint=f"a transfer there can change {can}")
 
 
 UNCHANGED = Change()

@@ -10,54 +10,51 @@ import numpy as np
 from dm_control import suite
 from dm_control.mujoco import Camera
 
-from ccwm.envs.change import Change
+from ccwm.envs.change import PHYSICAL, Change
 from ccwm.envs.physics import changed_models
-from ccwm.envs.world import ActionRange, Image, Outcome, Vector
+from ccwm.envs.world import Image, Outcome, Vector, scale_action
 
 FAST = {"shadow": False, "reflection": False}
 MODEL_SEED = 0
-"""Seed of models that dm_control draws at random (lqr): one name is one world, whatever the episode's seed."""
+"""Seed of models that dm_control randomises (lqr): a task is one world, whatever the episode's seed."""
 
 
 class SuiteWorld:
     """One task of the suite, seen through its tracking camera."""
 
     def __init__(self, domain: str, task: str, *, size: int, quality: str, change: Change) -> None:
-        change.refuse_all_but("mass", "friction", "stiffness", "damping", "gravity", world=f"{domain}_{task}")
-        if quality not in ("fast", "full"):
-            raise ValueError(f"quality must be 'fast' or 'full', got {quality!r}")
+        change.allow_only(*PHYSICAL, task=f"{domain}_{task}")
         self._env = _load(domain, task, change)
         self._flags = FAST if quality == "fast" else None
-        if quality == "fast":  # before the first picture, for the GL context is made with these
+        if quality == "fast":  # before the first render, which makes the GL context with these values
             self._env.physics.model.vis.quality.offsamples = 0
             self._env.physics.model.vis.quality.shadowsize = 0
-        # One camera for all pictures: physics.render makes a new one for each, which takes as long as drawing.
+        # One camera for all frames: physics.render makes a new one each time, which takes as long as rendering.
         self._camera = Camera(self._env.physics, size, size, camera_id=2 if domain == "quadruped" else 0)
         spec = self._env.action_spec()
-        bounds = np.array([spec.minimum, spec.maximum])
-        bounds[np.abs(bounds) >= mujoco.mjMAXVAL] = np.inf  # dm_control's word for an unlimited motor
-        self._range = ActionRange(*bounds)
+        self._bounds = np.array([spec.minimum, spec.maximum])
+        self._bounds[np.abs(self._bounds) >= mujoco.mjMAXVAL] = np.inf  # how dm_control marks an unlimited motor
         self._seed_task(None)
         self.action_size: int = spec.shape[0]
         self._observation: dict[str, Any] = {}
 
     def reset(self, seed: int | None) -> None:
-        """Start an episode; without a seed the task's random stream goes on."""
+        """Start an episode, from the seed or from where the task's random stream stands."""
         if seed is not None:
             self._seed_task(seed)
         self._observation = self._env.reset().observation
 
     def advance(self, action: Vector) -> Outcome:
         """Play one control step of dm_control with an action [A] in [-1, 1]."""
-        step = self._env.step(self._range.scale(action))
+        step = self._env.step(scale_action(action, *self._bounds))
         self._observation = step.observation
         over = bool(step.last())
         return Outcome(float(step.reward), terminated=over and step.discount == 0, truncated=over and step.discount > 0)
 
-    def draw(self) -> Image:
+    def render(self) -> Image:
         """dm_control's own picture, [size, size, 3]."""
         image: Image = self._camera.render(render_flag_overrides=self._flags)
-        return image.copy()  # the camera draws into one buffer
+        return image.copy()  # the camera renders into one buffer
 
     def state(self) -> Vector:
         """dm_control's observations, concatenated in their own order."""

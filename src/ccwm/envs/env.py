@@ -14,7 +14,7 @@ from ccwm.settings.agent import Env
 
 
 class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
-    """A world seen as images [size, size, 3] uint8 and driven by actions [A] in [-1, 1].
+    """A world with actions [A] in [-1, 1]; ``observation_space`` says what is observed: pixels [size, size, 3] uint8.
 
     ``info["frames"]`` counts the simulator frames of the step, ``info["irreversible"]`` is true where the state before
     the step cannot be regained, and ``info["success"]`` exists where the world has a goal.
@@ -23,24 +23,20 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - gymnasium declares it so
 
     def __init__(self, world: World, config: Env, *, reward_factor: float = 1.0) -> None:
-        self.world = world
-        self.action_repeat = config.action_repeat
-        self.time_limit = config.time_limit
-        self.reward_factor = reward_factor
+        self.world, self.config, self.reward_factor = world, config, reward_factor
         self.render_mode = "rgb_array"
         self.observation_space = gymnasium.spaces.Box(0, 255, (config.size, config.size, 3), np.uint8)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (world.action_size,), np.float32)
         self.action_size = world.action_size
-        self._frame = 0
-        self._over = True
+        self._image: Image | None = None  # of the present state, once it was rendered
+        self._frame, self._over = 0, True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Image, dict[str, Any]]:
         """Start an episode; the same seed and actions give the same pixels, in another process too."""
         super().reset(seed=seed)
         self.world.reset(seed)
-        self._frame = 0
-        self._over = False
-        return self.world.draw(), {"irreversible": False, "frames": 0}
+        self._frame, self._over, self._image = 0, False, None
+        return self.render(), {"irreversible": False, "frames": 0}
 
     def step(self, action: NDArray[Any]) -> tuple[Image, float, bool, bool, dict[str, Any]]:
         """Play ``action_repeat`` frames, fewer at an episode's end; rewards add up."""
@@ -49,7 +45,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         checked = self._check(action)
         reward, frames, irreversible = 0.0, 0, False
         outcome = Outcome(0.0)
-        while frames < self.action_repeat and not self._over:
+        while frames < self.config.action_repeat and not self._over:
             outcome = self.world.advance(checked)
             if not math.isfinite(outcome.reward):
                 raise ValueError(f"the world gave a reward of {outcome.reward} at frame {self._frame}")
@@ -57,31 +53,32 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             irreversible |= outcome.irreversible
             frames += 1
             self._frame += 1
-            self._over = outcome.terminated or outcome.truncated or self._frame >= self.time_limit
+            self._over = outcome.terminated or outcome.truncated or self._frame >= self.config.time_limit
+        self._image = None
         info: dict[str, Any] = {"irreversible": irreversible, "frames": frames}
         if outcome.success is not None:
             info["success"] = outcome.success
         truncated = self._over and not outcome.terminated
-        return self.world.draw(), reward, outcome.terminated, truncated, info
+        return self.render(), reward, outcome.terminated, truncated, info
 
     def render(self) -> Image:
-        """The picture of the present state, [size, size, 3]."""
-        return self.world.draw()
+        """The picture of the present state, [size, size, 3]; render is expensive, so each state is rendered once."""
+        if self._image is None:
+            self._image = self.world.render()
+        return self._image
 
     def state(self) -> Vector:
-        """The present state as one flat vector, for agents that do not see."""
+        """The present state as one flat vector."""
         return self.world.state()
 
     def close(self) -> None:
-        """Give back windows and GL contexts."""
+        """Free windows and GL contexts."""
         self.world.close()
 
     def _check(self, action: NDArray[Any]) -> Vector:
         values = np.asarray(action, np.float32)
         if values.shape != self.action_space.shape:
-            raise ValueError(
-                f"the action {action} has shape {values.shape}, this world takes {self.action_space.shape}"
-            )
+            raise ValueError(f"the action has shape {values.shape}, this world takes {self.action_space.shape}")
         if not np.all(np.abs(values) <= 1):  # false for NaN too
             raise ValueError(f"the action {values} has entries that are NaN or outside [-1, 1]")
         return values

@@ -1,4 +1,4 @@
-"""What follows from a maze's picture: free cells, passages, zones and geodesic distance.
+"""What follows from a maze's layout: free cells, passages, zones and geodesic distance.
 
 A cell is one unit; x grows to the right and y downwards, so that cell (row, column) covers [column, column + 1) ×
 [row, row + 1).
@@ -27,9 +27,6 @@ FINE = 4
 FREE = ".sCo<>^v"
 """Letters of cells that can be entered."""
 
-Cell = tuple[int, int]
-"""(row, column)"""
-
 
 class Point(NamedTuple):
     """A place in the maze, in cells."""
@@ -38,12 +35,12 @@ class Point(NamedTuple):
     y: float
 
     @property
-    def cell(self) -> Cell:
-        """The cell that holds it."""
+    def cell(self) -> tuple[int, int]:
+        """The cell that holds it, (row, column)."""
         return math.floor(self.y), math.floor(self.x)
 
 
-def may_pass(kinds: tuple[str, ...], here: Cell, there: Cell) -> bool:
+def may_pass(kinds: tuple[str, ...], here: tuple[int, int], there: tuple[int, int]) -> bool:
     """Whether one may go from a cell to one beside it: a pit is never left, a one-way door never backwards."""
     if kinds[there[0]][there[1]] == "#":
         return False
@@ -66,7 +63,7 @@ class Layout:
     distance: NDArray[np.float64]
     """[n · FINE + 1, n · FINE + 1] way to the cheese from each node (y, x), inf where there is none."""
 
-    @property
+    @functools.cached_property
     def farthest(self) -> float:
         """The longest finite way to the cheese."""
         return float(self.distance[np.isfinite(self.distance)].max())
@@ -94,48 +91,34 @@ def load_layout(name: str) -> Layout:
 
 
 def parse_layout(text: str) -> Layout:
-    """Read a square picture with an outer wall and one block of cheese."""
+    """Read a square layout with an outer wall and one block of cheese."""
     kinds = tuple(text.split())
-    if any(len(row) != len(kinds) for row in kinds):
-        raise ValueError(f"a layout must be square, this one has rows of {sorted(set(map(len, kinds)))}:{text}")
-    border = {*kinds[0], *kinds[-1], *(line[0] for line in kinds), *(line[-1] for line in kinds)}
-    if border != {"#"}:
-        raise ValueError(f"a layout must be walled in (#), this one has {sorted(border - {'#'})} at its border:{text}")
-    if strange := set("".join(kinds)) - {"#", *FREE}:
-        raise ValueError(f"a layout has only # and {FREE}, this one has {sorted(strange)}:{text}")
-    cheese_cells = cells_of(kinds, "C")
-    if not cheese_cells:
-        raise ValueError(f"a layout needs cheese (C):{text}")
-    row, column = np.mean(cheese_cells, axis=0)
+    row, column = np.mean(cells_of(kinds, "C"), axis=0)
     cheese = Point(float(column) + 0.5, float(row) + 0.5)
     return Layout(kinds, cheese, _zones(kinds), _distances(kinds, cheese))
 
 
-def cells_of(kinds: tuple[str, ...], letters: str) -> list[Cell]:
-    """All cells of these kinds, row by row."""
+def cells_of(kinds: tuple[str, ...], letters: str) -> list[tuple[int, int]]:
+    """(row, column) of all cells of these kinds, row by row."""
     return [(row, column) for row, line in enumerate(kinds) for column, kind in enumerate(line) if kind in letters]
 
 
 def _zones(kinds: tuple[str, ...]) -> NDArray[np.int64]:
     """Strongly connected cells: a passage within a zone can be retraced, one out of it cannot."""
     n = len(kinds)
-    free = cells_of(kinds, FREE)
     edges = [
         (row * n + column, (row + down) * n + column + right)
-        for row, column in free
+        for row, column in cells_of(kinds, FREE)
         for down, right in ((0, 1), (0, -1), (1, 0), (-1, 0))
         if may_pass(kinds, (row, column), (row + down, column + right))
     ]
     _, labels = connected_components(_graph(edges, [1.0] * len(edges), n * n), connection="strong")
-    zone = np.full((n, n), -1)
-    for cell in free:
-        zone[cell] = labels[cell[0] * n + cell[1]]
-    return zone
+    return np.where(_walls(kinds), -1, labels.reshape(n, n)).astype(np.int64)
 
 
 def _distances(kinds: tuple[str, ...], cheese: Point) -> NDArray[np.float64]:
     """Dijkstra over nodes 1 / FINE apart, eight ways each, on which the whole body is free of walls."""
-    walls = np.array([[kind == "#" for kind in line] for line in kinds]).repeat(FINE, 0).repeat(FINE, 1)
+    walls = _walls(kinds).repeat(FINE, 0).repeat(FINE, 1)
     body = round(RADIUS * FINE)
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(walls, body, constant_values=True), (2 * body, 2 * body))
     free: NDArray[np.bool_] = np.logical_not(windows.any(axis=(2, 3)))
@@ -153,6 +136,10 @@ def _distances(kinds: tuple[str, ...], cheese: Point) -> NDArray[np.float64]:
     start = round(cheese.y * FINE) * n + round(cheese.x * FINE)
     distance: NDArray[np.float64] = dijkstra(_graph(edges, lengths, n * n), indices=[start]).reshape(n, n)
     return distance
+
+
+def _walls(kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.array([[kind == "#" for kind in line] for line in kinds])
 
 
 def _graph(edges: list[tuple[int, int]], lengths: list[float], nodes: int) -> coo_array:

@@ -1,4 +1,4 @@
-"""Whether this machine can draw MuJoCo scenes, found out early and told in plain words."""
+"""Whether MuJoCo can render on this machine, checked early."""
 
 from __future__ import annotations
 
@@ -17,31 +17,23 @@ if not mujoco.Physics.from_xml_string(scene).render(16, 16).any():
     raise SystemExit("the picture is black")
 """
 SECONDS = 120
-
-
-class NoGL(UserError, RuntimeError):
-    """MuJoCo cannot draw here."""
-
-    def __init__(self, backend: str, reason: str) -> None:
-        super().__init__(
-            f"MuJoCo cannot draw on this machine (MUJOCO_GL={backend}: {reason}).\n"
-            "Cures, any one of them:\n"
-            "  - no screen (Debian): apt-get install libegl1 libgl1-mesa-dri libopengl0, with MUJOCO_GL=egl\n"
-            "  - no screen, no GPU (Debian): apt-get install libosmesa6, with MUJOCO_GL=osmesa\n"
-            "  - a desktop with a screen: MUJOCO_GL=glfw\n"
-            "  - no GL at all: study.tasks: [maze_two_rooms] in params.yaml, or `ccwm preset maze`"
-        )
+HINT = """one of
+  - no screen (Debian): apt-get install libegl1 libgl1-mesa-dri libopengl0, with MUJOCO_GL=egl
+  - no screen, no GPU (Debian): apt-get install libosmesa6, with MUJOCO_GL=osmesa
+  - a desktop with a screen: MUJOCO_GL=glfw
+  - no GL at all: study.tasks: [maze_two_rooms] in params.yaml, or `ccwm preset maze`"""
 
 
 @functools.cache
 def probe() -> None:
-    """Draw a tiny scene in a process of its own, once; raise NoGL with the cures if that fails."""
-    backend = os.environ.get("MUJOCO_GL", "egl")
+    """Render a tiny scene in a process of its own, once; raise UserError with what to install if that fails."""
     try:
-        # Its own process, because a failed GL start leaves threads and half-made contexts behind.
+        # Its own process, because a failed start of GL leaves threads and half-made contexts behind.
         run = subprocess.run([sys.executable, "-c", SCENE], capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired as slow:
-        raise NoGL(backend, f"no picture within {SECONDS} s") from slow
-    if run.returncode != 0:
-        lines = [line.strip() for line in run.stderr.splitlines() if line.strip()]
-        raise NoGL(backend, lines[-1] if lines else f"exit code {run.returncode}")
+    except subprocess.TimeoutExpired:
+        reason = f"no picture within {SECONDS} s"
+    else:
+        if run.returncode == 0:
+            return
+        reason = run.stderr.strip().rpartition("\n")[2] or f"exit code {run.returncode}"
+    raise UserError(f"MuJoCo cannot render on this machine (MUJOCO_GL={os.environ['MUJOCO_GL']}: {reason})", hint=HINT)

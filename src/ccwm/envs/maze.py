@@ -11,10 +11,11 @@ import math
 import numpy as np
 
 from ccwm.envs.change import Change
-from ccwm.envs.drawing import AGENT, CHEESE, draw_background, draw_disk
 from ccwm.envs.geometry import RADIUS, Layout, Point, cells_of, load_layout, may_pass
 from ccwm.envs.layouts import LAYOUTS
+from ccwm.envs.rendering import AGENT, CHEESE, paint_disk, render_background
 from ccwm.envs.world import Image, Outcome, Vector
+from ccwm.errors import UserError, did_you_mean
 
 SPEED = 0.5
 """Cells that a frame moves along an axis at most; below 1, so that no wall is jumped over."""
@@ -30,18 +31,17 @@ class MazeWorld:
     action_size = 2
 
     def __init__(self, layout: str, *, size: int, change: Change) -> None:
-        change.refuse_all_but("layout", world=f"maze_{layout}")
+        change.allow_only("layout", task=f"maze_{layout}")
         name = change.layout or layout
         if name not in LAYOUTS:
-            raise ValueError(f"unknown maze layout {name!r}; valid: {', '.join(LAYOUTS)}")
+            raise UserError(f"unknown maze layout {name!r}.{did_you_mean(name, LAYOUTS)}")
         self.layout = load_layout(name)
         self.place = self.layout.cheese
-        self._farthest = self.layout.farthest
         self._starts = cells_of(self.layout.kinds, "s")
         self._rng = np.random.default_rng()
         self._success = False
-        self._background = draw_background(self.layout, size)
-        draw_disk(self._background, self.layout.cheese, CHEESE_RADIUS, CHEESE, len(self.layout.kinds))
+        self._background = render_background(self.layout, size)
+        paint_disk(self._background, self.layout.cheese, CHEESE_RADIUS, CHEESE, len(self.layout.kinds))
 
     def reset(self, seed: int | None) -> None:
         """Put the agent at random into the start region."""
@@ -62,13 +62,13 @@ class MazeWorld:
         touching = math.dist(self.place, self.layout.cheese) <= RADIUS + CHEESE_RADIUS
         self._success |= touching
         way = self.layout.way_to_cheese(self.place)
-        reward = 1.0 if touching else SHAPING * max(0.0, 1 - way / self._farthest)
+        reward = 1.0 if touching else SHAPING * max(0.0, 1 - way / self.layout.farthest)
         return Outcome(reward, irreversible=self.layout.zone_at(self.place) != before, success=self._success)
 
-    def draw(self) -> Image:
+    def render(self) -> Image:
         """The maze from above, [size, size, 3]."""
         image = self._background.copy()
-        draw_disk(image, self.place, RADIUS, AGENT, len(self.layout.kinds))
+        paint_disk(image, self.place, RADIUS, AGENT, len(self.layout.kinds))
         return image
 
     def state(self) -> Vector:

@@ -37,36 +37,33 @@ SUITE_TASKS = {f"{domain}_{task}": (domain, task) for domain, tasks in SUITE.ite
 MAZE_TASKS = {f"maze_{layout}": layout for layout in LAYOUTS}
 
 
-class UnknownTask(UserError, ValueError):
-    """No world has this name."""
-
-    def __init__(self, task: str, reason: str = "") -> None:
-        names = [*MAZE_TASKS, *SUITE_TASKS, *(f"gym:{name}" for name in gymnasium.registry)]
-        close = difflib.get_close_matches(task, names, n=1)
-        guess = f" Did you mean {close[0]!r}?" if close else ""
-        suite = "; ".join(f"{domain}_{{{','.join(tasks)}}}" for domain, tasks in SUITE.items())
-        super().__init__(
-            f"unknown task {task!r}{reason and f': {reason}'}.{guess} Valid: maze_{{{','.join(LAYOUTS)}}}; {suite}; "
-            "gym:<id> for a Gymnasium environment; <module>:<Class> for your own."
-        )
+def unknown_task(task: str, reason: str = "") -> UserError:
+    """The error for a name that no world has, with the nearest name and all of them."""
+    names = [*MAZE_TASKS, *SUITE_TASKS, *(f"gym:{name}" for name in gymnasium.registry)]
+    guess = "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(task, names, n=1))
+    suite = "; ".join(f"{domain}_{{{','.join(tasks)}}}" for domain, tasks in SUITE.items())
+    return UserError(
+        f"unknown task {task!r}{reason and f': {reason}'}.{guess} Valid: maze_{{{','.join(LAYOUTS)}}}; {suite}; "
+        "gym:<id> for a Gymnasium environment; <module>:<Class> for your own."
+    )
 
 
 def check_task(task: str) -> None:
-    """Raise UnknownTask unless there is such a world; loads no simulator and needs no GL."""
+    """Raise UserError unless there is such a world; loads no simulator and needs no GL."""
     if task in MAZE_TASKS or task in SUITE_TASKS:
         return
     module, colon, name = task.partition(":")
     if not (module and colon and name):
-        raise UnknownTask(task)
+        raise unknown_task(task)
     if module == "gym":
         if name not in gymnasium.registry:
-            raise UnknownTask(task, "Gymnasium has registered no such id")
+            raise unknown_task(task, "Gymnasium has registered no such id")
     elif not _is_findable(module):
-        raise UnknownTask(task, f"no module {module!r} is found; install it or add its folder to PYTHONPATH")
+        raise unknown_task(task, f"no module {module!r} is found; install it or add its folder to PYTHONPATH")
 
 
 def needs_gl(task: str) -> bool:
-    """Whether MuJoCo draws the world, which takes OpenGL."""
+    """Whether MuJoCo renders the world, which needs OpenGL."""
     if task.startswith("gym:"):
         check_task(task)
         return "mujoco" in str(gymnasium.registry[task.removeprefix("gym:")].entry_point)

@@ -1,4 +1,4 @@
-"""What a world must offer, one simulator frame at a time; ``Env`` makes an environment of it."""
+"""What a world must offer, one simulator frame at a time; ``TaskEnv`` makes an environment of it."""
 
 from __future__ import annotations
 
@@ -24,22 +24,16 @@ class Outcome(NamedTuple):
     """The goal was reached at some time in this episode; None where the world has no goal."""
 
 
-class ActionRange:
-    """Maps actions in [-1, 1] to a simulator's own bounds; a side without a bound counts as ±1."""
-
-    def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
-        unbounded = ~(np.isfinite(low) & np.isfinite(high))
-        self._low = np.where(unbounded, -1.0, low)
-        self._width = np.where(unbounded, 1.0, high) - self._low
-
-    def scale(self, action: Vector) -> NDArray[np.float64]:
-        """low + (action + 1) / 2 · (high − low), of the same shape."""
-        scaled: NDArray[np.float64] = self._low + (action.astype(np.float64) + 1) / 2 * self._width
-        return scaled
+def scale_action(action: Vector, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
+    """low + (action + 1) / 2 · (high − low), from [-1, 1] to a simulator's bounds; without a bound they are ±1."""
+    bounded = np.isfinite(low) & np.isfinite(high)
+    low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    scaled: NDArray[np.float64] = low + (action.astype(np.float64) + 1) / 2 * (high - low)
+    return scaled
 
 
 class World(Protocol):
-    """A simulator that advances by frames and draws itself only when asked to."""
+    """A simulator that advances by frames and renders only on request."""
 
     action_size: int
 
@@ -49,11 +43,11 @@ class World(Protocol):
     def advance(self, action: Vector) -> Outcome:
         """Play one frame with an action [A] in [-1, 1]."""
 
-    def draw(self) -> Image:
+    def render(self) -> Image:
         """The picture of the present state, [size, size, 3]."""
 
     def state(self) -> Vector:
         """The present state as one flat vector."""
 
     def close(self) -> None:
-        """Give back windows and GL contexts."""
+        """Free windows and GL contexts."""

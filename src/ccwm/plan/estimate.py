@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-from ccwm.plan.measure import Agent, World
+from ccwm.plan.measure import AgentCost, TaskCost
 from ccwm.settings.schema import Settings
-from ccwm.training.cycle import number_of_cycles
+from ccwm.training.loop import number_of_cycles
 
-MB = 1e6
 COPIES = 3
 """A published file lies in the workspace, in DVC's cache and in MLflow's store."""
 
@@ -35,31 +35,30 @@ def updates(settings: Settings) -> int:
     return number_of_cycles(settings.train, first_env_steps(settings)) * settings.train.updates
 
 
-def seconds(settings: Settings, world: World, agent: Agent, start: float) -> dict[str, float]:
-    """Of one entry of each stage that acts or learns; the others take little more than a process's start."""
+def seconds(settings: Settings, task: TaskCost, agent: AgentCost, start: float) -> dict[str, float]:
+    """Of one cell of each stage that acts or learns; the others take little more than a process's start."""
     train, steps = settings.train, episode_steps(settings)
-    acting = steps * (world.step + agent.act) + world.reset
+    acting = steps * (task.step + agent.act) + task.reset
     played = max(train.env_steps - first_env_steps(settings), 0) / settings.env.time_limit
     evaluations = 1 + train.env_steps // train.evaluate_every
     changed = settings.transfer.draws * (len(settings.transfer.rows) + 1)
     return {
-        "collect": start + (settings.collect.episodes + settings.collect.heldout) * (steps * world.step + world.reset),
+        "collect": start + (settings.collect.episodes + settings.collect.heldout) * (steps * task.step + task.reset),
         "train": start + updates(settings) * agent.update + (played + evaluations * train.evaluate_episodes) * acting,
         "evaluate": start + settings.evaluate.episodes * acting,
         "transfer": start + changed * acting,
     }
 
 
-def disk(settings: Settings, parameters: dict[str, int], actions: int) -> Size:
+def disk(settings: Settings, parameters: dict[str, int], task: TaskCost) -> Size:
     """Bytes of the whole study, by the number of weights of each variant."""
-    study = settings.study
+    study, rollout = settings.study, settings.rollout
     pairs = len(study.tasks) * len(study.seeds)
-    step = 3 * settings.env.size**2 + 4 * actions + 10
+    observation = math.prod(task.observation_shape) * task.observation_bytes
+    step = observation + 4 * task.action_size + 10
     frames = (settings.collect.episodes + settings.collect.heldout) * (episode_steps(settings) + 1)
     collected = pairs * frames * step * 2  # workspace and cache
-    shown = (
-        2 * settings.rollout.shown * (settings.rollout.context + settings.rollout.horizon) * 3 * settings.env.size**2
-    )
+    shown = 2 * rollout.shown * (rollout.context + rollout.horizon) * observation
     agents = sum(pairs * (2 * 4 * parameters[name] + shown) * COPIES for name in study.variants)  # last and best
     replay = settings.train.env_steps / settings.env.action_repeat * step  # episodes beyond capacity stay on disk
     checkpoints = 4 * 3 * 4 * max(parameters.values())  # weights and Adam's two moments; last two, best and the next

@@ -5,40 +5,38 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from contextlib import closing
+from typing import NamedTuple
 
-import lightning as L
 import numpy as np
 import torch
-from torch.utils.data import DataLoader
 
 from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.factory import make_env
-from ccwm.replay.sampling import WindowSampler
-from ccwm.replay.store import EpisodeStore
-from ccwm.settings.agent import AgentConfig
-from ccwm.settings.schema import Settings
-from ccwm.settings.variants import resolve
-from ccwm.structs import Batch, Episode
+from ccwm.settings.agent import AgentConfig, Env
+from ccwm.structs import Batch
+from ccwm.training.devices import launch, one_device
 from ccwm.training.loop import build_module
+from ccwm.training.module import CCWM
+from ccwm.training.update import Updater
 
 PATIENCE = 4.0
 """Seconds that a whole update may take to be measured whole; a slower one is extrapolated from parts of its batch."""
 
 
-class World(NamedTuple):
-    """One task: its actions, and the seconds of an agent's step, the picture included."""
+class TaskCost(NamedTuple):
+    """One task: the sizes of its arrays, and the seconds of an agent's step and of a reset, rendering included."""
 
-    actions: int
+    observation_shape: tuple[int, ...]
+    observation_bytes: int
+    action_size: int
     step: float
     reset: float
 
 
-class Agent(NamedTuple):
+class AgentCost(NamedTuple):
     """One variant: its size and what it costs."""
 
     parameters: int
@@ -49,95 +47,89 @@ class Agent(NamedTuple):
     """Windows of the batches that were really timed; just the whole batch where that was possible."""
 
 
-def learning_of(settings: Settings, variant: str) -> AgentConfig:
-    """What training reads of a variant."""
-    resolved = resolve(settings, variant)
-    return AgentConfig(*(getattr(resolved, section) for section in AgentConfig._fields))
-
-
 def measure_start() -> float:
     """Seconds until a stage's process has imported what it needs."""
     began = time.monotonic()
-    subprocess.run(
-        [sys.executable, "-c", "import ccwm.tracking.stage, ccwm.training.publish, ccwm.studies.returns"], check=True
-    )
+    modules = "ccwm.tracking.stage, ccwm.training.publish, ccwm.training.loop"
+    subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
     return time.monotonic() - began
 
 
-def measure_world(task: str, settings: Settings, *, seconds: float = 0.5) -> tuple[World, Episode]:
-    """Random steps for this long, at least a few; and what was seen, as the beginning of an episode."""
-    env, render = settings.env, settings.render
-    world = make_env(
-        task, size=env.size, action_repeat=env.action_repeat, time_limit=env.time_limit, quality=render.quality
-    )
-    try:
+def measure_task(task: str, config: Env, *, seconds: float = 0.5) -> TaskCost:
+    """Random steps for this long, at least a few."""
+    with closing(make_env(task, config)) as env:
         began = time.monotonic()
-        image, _ = world.reset(seed=0)
+        observation, _ = env.reset(seed=0)
         reset = time.monotonic() - began
-        assert world.action_space.shape is not None
-        rng, images, taken = np.random.default_rng(0), [image], 0
-        began = time.monotonic()
+        rng, taken, began = np.random.default_rng(0), 0, time.monotonic()
         while taken < 3 or time.monotonic() - began < seconds:
-            action = rng.uniform(-1, 1, world.action_space.shape).astype(np.float32)
-            image, _, terminated, truncated, _ = world.step(action)
+            _, _, terminated, truncated, _ = env.step(rng.uniform(-1, 1, env.action_size).astype(np.float32))
             taken += 1
-            if len(images) < 8:
-                images.append(image)
             if terminated or truncated:
-                world.reset(seed=taken)
+                env.reset(seed=taken)
         step = (time.monotonic() - began) / taken
-    finally:
-        world.close()
-    actions = world.action_space.shape[0]
-    return World(actions, step, reset), _episode(images, actions, settings.train.length + 1)
+    return TaskCost(observation.shape, observation.dtype.itemsize, env.action_size, step, reset)
 
 
-def _episode(images: list[np.ndarray], actions: int, length: int) -> Episode:
-    """An episode of this length that repeats the images; what it shows does not change what an update costs."""
-    first = np.arange(length) == 0
-    action = np.random.default_rng(0).uniform(-1, 1, (length, actions)).astype(np.float32)
-    action[0] = 0
-    return Episode(
-        observation=np.stack([images[index % len(images)] for index in range(length)]),
-        action=action,
-        reward=np.zeros(length, np.float32),
-        is_first=first,
-        continues=np.ones(length, np.float32),
-        irreversible=np.zeros(length, bool),
+def measure_agent(config: AgentConfig, task: TaskCost) -> AgentCost:
+    """Updates of an untrained agent, as the training loop makes them, and its greedy acting."""
+    module = make_module(config, task)
+    module.counters.env_steps = config.train.env_steps  # so that nothing waits for a later step to be computed
+    updater = Updater(launch(one_device(config.trainer)), module)
+
+    def timed(windows: int, updates: int) -> tuple[float, float]:
+        """Median seconds of an update after the first, which warms up, and the process's peak memory in MB."""
+        batch, spent = random_batch(config.train.length, windows, task), []
+        for _ in range(updates):
+            began = time.monotonic()
+            updater.step(batch)
+            updater.averages()  # waits for the device
+            spent.append(time.monotonic() - began)
+        return float(np.median(spent[1:])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    update, memory, parts = whole_update(timed, config.train.batch)
+    policy = RecurrentPolicy(module.learner.world_model, module.learner.actor_critic.actor)
+    policy.reset(0)
+    observation = random_batch(1, 1, task).observation[0, 0].numpy()
+    times = []
+    for _ in range(10):
+        began = time.monotonic()
+        policy.act(observation)
+        times.append(time.monotonic() - began)
+    return AgentCost(count_weights(config, task), update, float(np.median(times)), memory, parts)
+
+
+def make_module(config: AgentConfig, task: TaskCost) -> CCWM:
+    """An untrained agent of a task."""
+    return build_module(config, seed=0, observation_shape=task.observation_shape, actions=task.action_size)
+
+
+def count_weights(config: AgentConfig, task: TaskCost) -> int:
+    """Weights of an agent."""
+    return sum(weight.numel() for weight in make_module(config, task).learner.parameters())
+
+
+def random_batch(length: int, windows: int, task: TaskCost) -> Batch:
+    """Windows of noise; what they show does not change what an update costs."""
+    shape = (length, windows)
+    seen = torch.randint(0, 256, (*shape, *task.observation_shape), dtype=torch.uint8)
+    position = torch.arange(length).unsqueeze(1).expand(shape)
+    return Batch(
+        observation=seen if task.observation_bytes == 1 else seen / 255,
+        action=torch.rand(*shape, task.action_size) * 2 - 1,
+        reward=torch.zeros(shape),
+        is_first=position == 0,
+        continues=torch.ones(shape),
+        position=position,
+        episode_length=torch.full(shape, length),
+        irreversible=torch.zeros(shape, dtype=torch.bool),
     )
 
 
-def measure_agent(learning: AgentConfig, world: World, episode: Episode) -> Agent:
-    """Updates of an untrained agent, timed as Lightning makes them, and its greedy acting."""
-    torch.set_num_threads(learning.trainer.threads)
-    module = build_module(learning, seed=0, actions=world.actions)
-    module.counters.env_steps = learning.train.env_steps  # so that nothing waits for a later step to be computed
-    whole = learning.train.batch
-    with tempfile.TemporaryDirectory() as folder:
-        store = EpisodeStore(Path(folder))
-        store.append(episode)
-
-        def timed(windows: int, updates: int) -> tuple[float, float]:
-            sampler = WindowSampler(
-                store, batch=windows, length=learning.train.length, seed=0, sampling=learning.replay.sampling
-            )
-            return _fit(learning, module, [sampler.draw(update) for update in range(updates)])
-
-        update, memory, parts = _whole_update(timed, whole)
-    return Agent(
-        parameters=sum(weight.numel() for weight in module.learner.parameters()),
-        update=update,
-        act=_act_seconds(module, episode),
-        memory_mb=memory,
-        parts=parts,
-    )
-
-
-def _whole_update(timed: Callable[[int, int], tuple[float, float]], whole: int) -> tuple[float, float, tuple[int, ...]]:
+def whole_update(timed: Callable[[int, int], tuple[float, float]], whole: int) -> tuple[float, float, tuple[int, ...]]:
     """Seconds and peak memory of an update, and the batches behind them.
 
-    The first update of any size is a warm-up. t(B) = a + c·B: where the whole would take too long, a and c come from
-    a sixteenth and an eighth of the batch.
+    t(B) = a + c·B: where the whole would take too long, a and c come from a sixteenth and an eighth of the batch.
     """
     small = max(1, whole // 16)
     seconds, memory = timed(small, 2)
@@ -148,45 +140,3 @@ def _whole_update(timed: Callable[[int, int], tuple[float, float]], whole: int) 
     longer, more = timed(larger, 2)
     scale = (whole - larger) / (larger - small)
     return longer + max(longer - seconds, 0) * scale, more + max(more - memory, 0) * scale, (small, larger)
-
-
-class _Stopwatch(L.Callback):
-    """The time of each update."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self.began = 0.0
-
-    def on_train_batch_start(self, *_: object) -> None:
-        self.began = time.monotonic()
-
-    def on_train_batch_end(self, *_: object) -> None:
-        self.seconds.append(time.monotonic() - self.began)
-
-
-def _fit(learning: AgentConfig, module: Any, batches: list[Batch]) -> tuple[float, float]:
-    """Median seconds of an update after the first, and the process's peak memory in MB."""
-    watch = _Stopwatch()
-    trainer = L.Trainer(
-        accelerator=learning.trainer.accelerator,
-        precision=learning.trainer.precision,
-        devices=1,
-        max_epochs=1,
-        callbacks=[watch],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    trainer.fit(module, DataLoader(batches, batch_size=None))  # type: ignore[arg-type]
-    return float(np.median(watch.seconds[1:])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def _act_seconds(module: Any, episode: Episode, steps: int = 10) -> float:
-    policy = RecurrentPolicy(module.learner.world_model, module.learner.actor_critic.actor)
-    policy.reset([0])
-    policy.act(episode.observation[:1])
-    began = time.monotonic()
-    for _ in range(steps):
-        policy.act(episode.observation[:1])
-    return (time.monotonic() - began) / steps

@@ -53,7 +53,7 @@ class Manifest:
         self._ends: list[int] = []  # byte offset behind each entry's line
         if create and not self.path.exists():
             self._create(directory)
-        self._read()
+        self.refresh()
 
     def append(self, entry: Entry) -> None:
         """Add one line and force it to disk; a line that cannot be written whole is taken back."""
@@ -73,8 +73,18 @@ class Manifest:
         self.entries.append(entry)
 
     def refresh(self) -> None:
-        """Read the lines that another process, the directory's one writer, has added."""
-        self._read()
+        """Read the lines that were added since, by another process that is the directory's one writer."""
+        *lines, _torn = self.path.read_bytes()[self._end :].split(b"\n")
+        for number, line in enumerate(lines, start=len(self.entries) + 1):
+            try:
+                entry = Entry.model_validate_json(line)
+            except ValidationError as error:
+                problems = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}".strip() for e in error.errors())
+                raise self._damage(number, problems) from error
+            if self.entries and entry.kind != self.entries[0].kind:
+                raise self._damage(number, f"{entry.kind} differs from {self.entries[0].kind} in line 1")
+            self._ends.append(self._end + len(line) + 1)
+            self.entries.append(entry)
 
     def truncate(self, count: int) -> list[Entry]:
         """Forget all entries but the first ``count`` and return the forgotten ones."""
@@ -95,19 +105,6 @@ class Manifest:
             raise UserError(f"{directory} holds episodes but no {MANIFEST}", hint="restore it, or remove the directory")
         self.path.touch()
         sync_directory(directory)
-
-    def _read(self) -> None:
-        *lines, _torn = self.path.read_bytes()[self._end :].split(b"\n")
-        for number, line in enumerate(lines, start=len(self.entries) + 1):
-            try:
-                entry = Entry.model_validate_json(line)
-            except ValidationError as error:
-                problems = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}".strip() for e in error.errors())
-                raise self._damage(number, problems) from error
-            if self.entries and entry.kind != self.entries[0].kind:
-                raise self._damage(number, f"{entry.kind} differs from {self.entries[0].kind} in line 1")
-            self._ends.append(self._end + len(line) + 1)
-            self.entries.append(entry)
 
     def _damage(self, number: int, problem: str) -> UserError:
         hint = "restore the file, or remove the directory and collect again"

@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 import numpy as np
 import torch
 
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.replay.episodes import DTYPES, read_window
 from ccwm.replay.manifest import Entry
 from ccwm.replay.store import EpisodeStore
-from ccwm.structs import Batch, Episode
+from ccwm.structs import Batch
 
 
+@dataclass(frozen=True)
 class WindowSampler:
     """Draws batches of B windows of T consecutive steps; no window crosses an episode's end.
 
     ``sampling`` is ``episodes`` (uniform over episodes, then over starts; Dreamer's way) or ``steps`` (uniform over all
-    windows). The sampler keeps nothing between draws: the batch of an update is the same after a restart, in another
-    process, and whatever was appended later if ``episodes`` says how many there were. ``columns`` says which of the B
-    windows are read, where processes share a batch.
+    windows). The batch of an update is the same after a restart, in another process, and whatever was appended later
+    if ``episodes`` says how many there were. ``columns`` says which of the B windows are read, where processes share
+    a batch.
     """
 
-    def __init__(
-        self,
-        store: EpisodeStore,
-        *,
-        batch: int,
-        length: int,
-        seed: int,
-        sampling: Literal["episodes", "steps"] = "episodes",
-        columns: slice = slice(None),
-    ) -> None:
-        self.store = store
-        self.batch = batch
-        self.length = length
-        self.seed = seed
-        self.sampling = sampling
-        self.columns = columns
-
-    @property
-    def too_short(self) -> int:
-        """Episodes that are never drawn because a window does not fit into them."""
-        _, windows = self._windows(None)
-        return int((windows < 1).sum())
+    store: EpisodeStore
+    _: KW_ONLY
+    batch: int
+    length: int
+    seed: int
+    sampling: Literal["episodes", "steps"] = "episodes"
+    columns: slice = field(default_factory=lambda: slice(None))
 
     def draw(self, update: int, episodes: int | None = None) -> Batch:
         """The batch of ``update`` from the first ``episodes`` of the store, or its ``columns``: [T, B, ...]."""

@@ -150,7 +150,7 @@ class Optimiser(Section):
     actor_lr: LearningRate = 8e-5
     """Learning rate of the actor."""
     eps: float = Field(1e-7, gt=0, le=1)
-    """Adam's ε."""
+    """Adam's ε, added to its denominator."""
     grad_clip: float = Field(100.0, gt=0)
     """Norm at which each part's gradient is clipped."""
 

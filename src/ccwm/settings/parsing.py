@@ -20,7 +20,6 @@ from ccwm.settings.schema import Settings
 RENAMED = {
     "behaviour": "actor_critic",
     "states": "latents",
-    "render": "env",
     "render.quality": "env.render_quality",
     "model.first_weights": "model.init",
     "model.image_scale": "model.observation_scale",
@@ -35,7 +34,7 @@ RENAMED = {
 """Keys that older files have, and what they are called now."""
 
 
-class BadParams(UserError, ValueError):
+class BadParams(UserError):
     """The settings are refused; the message names each key, what was given and what is allowed."""
 
 
@@ -44,9 +43,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         content = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadParams(
-            f"{path} is missing: run at the project's root; `ccwm preset` lists files to start from"
-        ) from None
+        hint = "run at the project's root; `ccwm preset` lists files to start from"
+        raise BadParams(f"{path} is missing", hint=hint) from None
     except DuplicateKeyError as error:
         raise BadParams(f"{path}: line {error.problem_mark.line + 1}: {error.problem.split(' with')[0]}") from None
     except (YAMLError, UnicodeDecodeError) as error:
@@ -61,7 +59,9 @@ def parse(content: dict[str, Any], *, where: str) -> Settings:
     try:
         return Settings.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise bad_params(where, (_explain(problem) for problem in error.errors())) from None
+        renamed = {new_name(section) for section in content}
+        told = [each for each in error.errors() if each["type"] != "missing" or each["loc"][0] not in renamed]
+        raise bad_params(where, (line for problem in told for line in _explain(problem))) from None
     except (TypeError, ValueError) as error:  # a value that JSON does not know, such as a date
         raise BadParams(f"{where}: {error}; settings are numbers, text, lists and sections") from None
 
@@ -72,24 +72,27 @@ def bad_params(where: str, problems: Iterable[str]) -> BadParams:
     return BadParams(f"{where}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{where}:", *lines]))
 
 
-def _explain(problem: ErrorDetails) -> str:
-    """One line for one pydantic problem: path, what is allowed, what was given."""
-    path = problem["loc"]
+def _explain(problem: ErrorDetails) -> list[str]:
+    """One line for one pydantic problem (path, what is allowed, what was given), or one for each renamed key."""
+    path, given = problem["loc"], problem["input"]
     name = ".".join(map(str, known_path(path)))
     match problem["type"]:
         case "missing" if isinstance(path[-1], str):
-            return f"{name}: is missing; its value is {allowed(path)}"
+            return [f"{name}: is missing; its value is {allowed(path)}"]
         case "missing":  # an element of a list whose length is fixed
             path, name = path[:-1], ".".join(map(str, path[:-1]))
         case "extra_forbidden":
-            return unknown_key(".".join(map(str, path)), known_keys(path[:-1]))
+            key = ".".join(map(str, path))
+            below = [f"{key}.{field}" for field in given] if isinstance(given, dict) else []
+            moved = [unknown_key(each, ()) for each in below if new_name(each) in RENAMED.values()]
+            return moved if moved and not new_name(key) else [unknown_key(key, known_keys(path[:-1])), *moved]
         case "finite_number":
-            return f"{name}: must be finite, {allowed(path)}, got {_shown(problem['input'])}"
+            return [f"{name}: must be finite, {allowed(path)}, got {_shown(given)}"]
         case "value_error" if not path:  # a rule between sections, which names its keys itself
-            return problem["msg"].removeprefix("Value error, ")
+            return [problem["msg"].removeprefix("Value error, ")]
         case "value_error":
-            return f"{name}: {problem['msg'].removeprefix('Value error, ')}, got {_shown(problem['input'])}"
-    return f"{name}: must be {allowed(path)}, got {_shown(problem['input'])}"
+            return [f"{name}: {problem['msg'].removeprefix('Value error, ')}, got {_shown(given)}"]
+    return [f"{name}: must be {allowed(path)}, got {_shown(given)}"]
 
 
 def _shown(value: JsonValue) -> str:
@@ -97,8 +100,16 @@ def _shown(value: JsonValue) -> str:
     return text if len(text) < 80 else f"{text[:77]}..."
 
 
+def new_name(key: str) -> str | None:
+    """What a section or a `section.field` of an older file is called now; None where it was not renamed."""
+    section, dot, field = key.partition(".")
+    moved = f"{RENAMED.get(section, section)}{dot}{field}"
+    now = RENAMED.get(key) or RENAMED.get(moved, moved)
+    return now if now != key else None
+
+
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """What to say of a key that no section has: its new name where it was renamed, else the nearest known one."""
-    if key in RENAMED:
-        return f"{key}: is now called {RENAMED[key]}"
+    if now := new_name(key):
+        return f"{key}: is now called {now}"
     return f"{key}: is not a known key.{did_you_mean(key.rpartition('.')[2], known)}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ccwm.errors import did_you_mean
-from ccwm.settings.parsing import BadParams, parse, unknown_key
+from ccwm.settings.agent import AgentConfig
+from ccwm.settings.parsing import BadParams, new_name, parse, unknown_key
 from ccwm.settings.schema import Settings
 
-OVERRIDABLE = ("model", "retrace", "truncation", "actor_critic", "optimiser", "replay", "train")
+OVERRIDABLE = tuple(name for name in AgentConfig.model_fields if name not in ("env", "trainer"))
 """Sections that a variant may override: those that only training reads, so that other stages need not know variants."""
 
 
@@ -18,12 +19,12 @@ def resolve(settings: Settings, variant: str) -> Settings:
     for key, value in settings.variants[variant].items():
         section, dot, field = key.partition(".")
         where = f"variants.{variant}"
-        if section not in OVERRIDABLE or not dot:
+        if not new_name(key) and (section not in OVERRIDABLE or not dot):
             raise BadParams(
                 f"{where}.{key}: a variant overrides `section.field` with a section of {', '.join(OVERRIDABLE)}, "
                 f"because only training knows variants"
             )
-        if field not in content[section]:
-            raise BadParams(f"{where}: {unknown_key(key, content[section])}")
+        if new_name(key) or field not in content[section]:
+            raise BadParams(f"{where}: {unknown_key(key, content.get(section, ()))}")
         content[section][field] = value
     return parse(content, where=f"variants.{variant}")

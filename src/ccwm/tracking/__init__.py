@@ -1,7 +1,7 @@
 """MLflow tracking: the only importer of mlflow.
 
 ``run`` is what stages use; everything it records goes to a spool on disk (``spool``), and a background thread
-(``outbox``) brings it to the store (``store``, ``sending``, ``models``). ``sync`` sends what stayed behind.
+(``outbox``) brings it to the store (``store``, ``delivery``, ``models``). ``sync`` sends what stayed behind.
 """
 
 import os
@@ -11,6 +11,6 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 from ccwm.tracking.run import Run, stage_run
 from ccwm.tracking.store import ensure_store, tracking_uri
-from ccwm.tracking.sync import Kept, SyncReport, sync
+from ccwm.tracking.sync import SyncReport, sync
 
-__all__ = ["Kept", "Run", "SyncReport", "ensure_store", "stage_run", "sync", "tracking_uri"]
+__all__ = ["Run", "SyncReport", "ensure_store", "stage_run", "sync", "tracking_uri"]

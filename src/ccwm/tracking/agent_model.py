@@ -19,7 +19,7 @@ class AgentModel(PythonModel):
         self._batch: int | None = None
 
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, Any] | None = None) -> np.ndarray:
-        """Images [B, size, size, 3] uint8 → greedy actions [B, A] float32."""
+        """Observations [B, …] → greedy actions [B, A] float32."""
         if len(model_input) != self._batch or (params or {}).get("reset", False):
             self._agent.reset(len(model_input))
             self._batch = len(model_input)

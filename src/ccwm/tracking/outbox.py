@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from ccwm.tracking.sending import Delivery, root_cause
+from ccwm.tracking.delivery import Delivery, root_cause
 from ccwm.tracking.spool import Spool
 
 PERIOD = 1.0
@@ -13,7 +13,7 @@ LONGEST_PAUSE = 30.0
 
 
 class Outbox:
-    """Owns a spool from ``start`` on; sends it as it grows, and tries again when the store is away."""
+    """Owns a spool from ``start`` on; sends it as it grows, and tries again when the store is unreachable."""
 
     def __init__(self, spool: Spool) -> None:
         """The thread is a daemon: a store that hangs must not keep a finished process alive."""
@@ -40,11 +40,10 @@ class Outbox:
         self._remove = remove
         closed = time.monotonic()
         self._closing.set()
-        while (
-            self._thread.is_alive()
-            and (left := max(closed, self._delivery.last_progress) + wait - time.monotonic()) > 0
-        ):
+        while (left := max(closed, self._delivery.last_progress) + wait - time.monotonic()) > 0:
             self._thread.join(left)
+            if not self._thread.is_alive():
+                break
         self._given_up.set()
         self._thread.join(PERIOD)  # between two attempts it ends at once and frees the spool; a hanging one may not
         return not self._thread.is_alive() and not self._spool.unsent
@@ -57,7 +56,7 @@ class Outbox:
                 self._answered.set()
                 self._delivery.drain()
                 self.trouble, pause = None, PERIOD
-            except Exception as error:  # whatever a store or a network can throw, the run goes on and we try again
+            except Exception as error:  # whatever a store or a network can throw, the run continues and we try again
                 self.trouble = root_cause(error)
                 pause = min(2 * pause, LONGEST_PAUSE)
             self._answered.set()
@@ -65,4 +64,4 @@ class Outbox:
                 self._closing.wait(pause)
             elif not self._spool.unsent or self._given_up.wait(PERIOD / 2):
                 break
-        self._spool.close(remove=self._remove and not self._spool.unsent and not self._spool.rejected)
+        self._spool.close(remove=self._remove)

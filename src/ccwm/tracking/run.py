@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from ccwm.cells import Cell
 from ccwm.tracking.git import git_state
-from ccwm.tracking.models import digest, model_name
+from ccwm.tracking.models import model_name
 from ccwm.tracking.outbox import Outbox
-from ccwm.tracking.spool import Spool, find_spool
+from ccwm.tracking.spool import Spool
 
 
 class Run:
@@ -26,16 +26,12 @@ class Run:
         """Points of an earlier attempt are remembered, since a resumed stage repeats its last steps."""
         self.cell = cell
         self._spool = spool
-        self._repeated = {
-            (key, record["env_steps"])
-            for record, _ in spool.records()
-            if record["kind"] == "metrics"
-            for key in record["values"]  # type: ignore[union-attr]
-        }
+        points = (record for record, _ in spool.records() if record["kind"] == "metrics")
+        self._repeated = {(key, record["env_steps"]) for record in points for key in record["values"]}
 
     @property
     def run_id(self) -> str:
-        """MLflow's id, or our own until the store has answered; both are accepted wherever a run id is."""
+        """MLflow's id, or our own until the store has answered."""
         return self._spool.identity.mlflow_run_id or self._spool.identity.id
 
     def log_metrics(self, metrics: Mapping[str, float], *, env_steps: int) -> None:
@@ -50,47 +46,25 @@ class Run:
         """Record tags; a later value of a tag replaces the earlier one."""
         self._spool.append("tags", values=dict(tags))
 
+    def log_settings(self, settings: Mapping[str, JsonValue]) -> None:
+        """Record settings as params under dotted keys, and whole as `settings.json`."""
+        self._spool.append("settings", params=dict(flat_params(settings)), values=dict(settings))
+
     def log_artifact(self, path: Path, folder: str | None = None) -> None:
         """Record a copy of a file, or of a directory under its own name, in the run's artifact ``folder``."""
         self._spool.append("artifact", file=self._spool.keep_file(path), folder=folder)
 
-    def log_agent(self, directory: Path, *, image_size: int, actions: int) -> None:
-        """Record an exported agent as a model of this run, registered as ccwm-<task>-<variant>."""
-        self._spool.append(
-            "agent",
-            file=self._spool.keep_file(directory),
-            name=model_name(self.cell.task, self.cell.variant),
-            image_size=image_size,
-            actions=actions,
-            digest=digest(directory),
-        )
-
-    def _begin(self, settings: dict[str, JsonValue], tags: Mapping[str, str]) -> None:
-        """Say that the run goes on, with which settings and which code."""
-        commit, dirty = git_state()
-        self._spool.append("status", value="RUNNING")
-        self._spool.append(
-            "tags",
-            values={
-                **self.cell.tags,
-                **tags,
-                "git_commit": commit,
-                "git_dirty": dirty,
-                "mlflow.source.git.commit": commit,
-            },
-        )
-        self._spool.append("params", values=dict(flat_params(settings)))
-        with tempfile.TemporaryDirectory() as staging:
-            path = Path(staging) / "settings.json"
-            path.write_text(json.dumps(settings, indent=2) + "\n")
-            self.log_artifact(path)
+    def log_agent(self, directory: Path) -> None:
+        """Record an exported agent as the model of this run, registered as ccwm-<task>-<variant>."""
+        name = model_name(self.cell.task, self.cell.variant)
+        self._spool.append("agent", file=self._spool.keep_file(directory), name=name)
 
 
 @contextmanager
 def stage_run(
     cell: Cell,
     *,
-    settings: dict[str, JsonValue],
+    settings: Mapping[str, JsonValue],
     settings_hash: str,
     experiment: str,
     timeout: float,
@@ -100,18 +74,23 @@ def stage_run(
     title: str = "",
     tags: Mapping[str, str] = {},
 ) -> Iterator[Run]:
-    """A run for the length of the block; ``run_id`` goes on with an earlier one, ``parent_run_id`` nests it.
+    """A run for the length of the block, nested under ``parent_run_id``; a known ``run_id`` resumes that run.
 
-    It ends FINISHED, KILLED (Ctrl-C, SystemExit 130 or 143) or FAILED. A store that is away costs at most ``timeout``
+    It ends FINISHED, KILLED (Ctrl-C, SystemExit 130 or 143) or FAILED. An unreachable store costs at most ``timeout``
     seconds at the start and at the end; what it has not got stays in ``spool``.
     """
-    opened = _open_spool(spool, run_id, timeout, experiment=experiment, name=title or cell.title, parent=parent_run_id)
+    identity = {"experiment": experiment, "name": title or cell.title, "parent": parent_run_id}
+    opened = Spool.create(spool, run_id or uuid.uuid4().hex, wait=timeout, **identity)
     run = Run(cell, opened)
-    run._begin(settings, {"settings_hash": settings_hash, **tags})
+    commit, dirty = git_state()
+    code = {"git_commit": commit, "git_dirty": dirty, "mlflow.source.git.commit": commit}
+    opened.append("status", value="RUNNING")
+    run.set_tags({**cell.tags, "settings_hash": settings_hash, **tags, **code})
+    run.log_settings(settings)
     outbox = Outbox(opened)
     outbox.start(timeout)
     if outbox.trouble:
-        _say(f"tracking store away ({outbox.trouble}); the run goes on and is kept in {opened.directory}")
+        _say(f"tracking store unreachable ({outbox.trouble}); the run is kept in {opened.directory} meanwhile")
     status = "FINISHED"
     try:
         yield run
@@ -121,12 +100,11 @@ def stage_run(
     finally:
         opened.append("status", value=status)
         if not outbox.close(timeout, remove=status == "FINISHED"):
-            _say(
-                f"tracking store away ({outbox.trouble or 'too slow'}); {opened.unsent} bytes of run {run.run_id} "
-                f"kept in {opened.directory}: send them with `ccwm tracking sync`"
-            )
+            trouble = outbox.trouble or "too slow"
+            where = f"run {run.run_id} are kept in {opened.directory}: send them with `ccwm tracking sync`"
+            _say(f"tracking store unreachable ({trouble}); {opened.unsent} bytes of {where}")
         if opened.rejected:
-            _say(f"the tracking store refused some records of run {run.run_id}: {opened.directory / 'rejected.jsonl'}")
+            _say(f"the tracking store refused some records of run {run.run_id}: {opened.rejected}")
 
 
 def flat_params(settings: Mapping[str, JsonValue], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -140,18 +118,10 @@ def flat_params(settings: Mapping[str, JsonValue], prefix: str = "") -> Iterator
             yield name[:MAX_ENTITY_KEY_LENGTH], text[:MAX_PARAM_VAL_LENGTH]
 
 
-def _open_spool(root: Path, run_id: str | None, wait: float, **identity: JsonValue) -> Spool:
-    """The spool of the run to go on with, or a new one; the first id that a caller knows a run by stays valid."""
-    known = find_spool(root, run_id) if run_id else None
-    return Spool(known, wait=wait) if known else Spool.create(root, run_id, **identity)
-
-
 def _status_after(error: BaseException) -> str:
-    if isinstance(error, SystemExit) and error.code == 0:
-        return "FINISHED"
-    # Lightning's SIGTERMException is a SystemExit without a code.
-    stopped = isinstance(error, SystemExit) and error.code in (None, 130, 143)
-    return "KILLED" if stopped or isinstance(error, KeyboardInterrupt) else "FAILED"
+    if isinstance(error, SystemExit):
+        return {None: "FINISHED", 0: "FINISHED", 130: "KILLED", 143: "KILLED"}.get(error.code, "FAILED")  # type: ignore[arg-type]
+    return "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
 
 
 def _say(message: str) -> None:

@@ -16,17 +16,17 @@ import shutil
 import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from ccwm.errors import UserError
 from ccwm.files import write_atomically
 
-Record = dict[str, JsonValue]
+Record = dict[str, Any]
 RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 """An id of a run, ours or MLflow's; it becomes a directory's name and part of a search."""
 
@@ -37,22 +37,20 @@ def now() -> int:
 
 
 class Identity(BaseModel):
-    """The part of ``spool.json`` that names the run; ``id`` is ours, ``mlflow_run_id`` the store's."""
+    """The content of ``spool.json``; ``id`` is ours, ``mlflow_run_id`` the store's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: RunId
     experiment: str
     name: str
+    parent: RunId | None = None
     start_time: int = Field(default_factory=now)
-    parent: RunId | None
     mlflow_run_id: str | None = None
-    former: list[str] = []
-    """Ids that the run had in other stores; a caller may still know it by one of them."""
     acknowledged: int = 0
 
 
-class SpoolBusyError(RuntimeError):
+class SpoolBusyError(UserError):
     """Another process records into this spool, or sends it."""
 
 
@@ -67,31 +65,37 @@ class Spool:
         try:
             self._lock.acquire(timeout=wait)
         except Timeout:
-            raise SpoolBusyError(f"{directory} is held by another process: end that run first") from None
+            raise SpoolBusyError(f"{directory} is held by another process", hint="end that run first") from None
         self.identity = read_identity(directory)
         self._journal = os.open(directory / "journal.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self._appending = threading.Lock()
-        self._size = _whole_lines(directory / "journal.jsonl")
+        self._size = (directory / "journal.jsonl").read_bytes().rfind(b"\n") + 1
         os.ftruncate(self._journal, self._size)
 
     @classmethod
-    def create(cls, root: Path, run_id: str | None = None, **identity: JsonValue) -> Spool:
-        """Make a spool under ``root``, for the run with this id or for a new one."""
-        local_id = run_id or uuid.uuid4().hex
-        described = Identity.model_validate({"id": local_id, **identity})
-        (root / local_id).mkdir(parents=True, exist_ok=True)
-        write_atomically(root / local_id / "spool.json", described.model_dump_json().encode())
-        return cls(root / local_id)
+    def create(cls, root: Path, run_id: str, *, wait: float = 0.0, **identity: JsonValue) -> Spool:
+        """The spool of the run with this id under ``root``, made on first use."""
+        described = Identity.model_validate({"id": run_id, **identity})
+        directory = root / described.id
+        if not (directory / "spool.json").is_file():
+            directory.mkdir(parents=True, exist_ok=True)
+            write_atomically(directory / "spool.json", described.model_dump_json().encode())
+        return cls(directory, wait=wait)
 
     @property
     def unsent(self) -> int:
         """Bytes of the journal that the store has not acknowledged."""
         return self._size - self.identity.acknowledged
 
+    @property
+    def rejected(self) -> Path | None:
+        """The file of what the store has refused for good, if there is any."""
+        path = self.directory / "rejected.jsonl"
+        return path if path.exists() else None
+
     def append(self, kind: str, **fields: JsonValue) -> None:
         """Write one record, stamped with the time, to the journal; if the disk is full the journal stays as it was."""
-        record = {"kind": kind, "time": now(), **fields}
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        line = json.dumps({"kind": kind, "time": now(), **fields}, separators=(",", ":")).encode() + b"\n"
         with self._appending:
             try:
                 written = 0
@@ -112,16 +116,11 @@ class Spool:
         """The records from byte ``start`` on, each with the offset where it ends."""
         with (self.directory / "journal.jsonl").open("rb") as journal:
             journal.seek(start)
-            end = start
             for line in journal:
                 if not line.endswith(b"\n"):
                     return  # being written at this moment
-                end += len(line)
-                yield json.loads(line), end
-
-    def acknowledge(self, offset: int) -> None:
-        """Remember that the store has everything before byte ``offset``."""
-        self.identify(acknowledged=offset)
+                start += len(line)
+                yield json.loads(line), start
 
     def identify(self, **changes: JsonValue) -> None:
         """Replace fields of ``spool.json`` atomically."""
@@ -148,16 +147,11 @@ class Spool:
         with (self.directory / "rejected.jsonl").open("a") as rejected:
             rejected.write(json.dumps({"reason": reason, "record": record}) + "\n")
 
-    @property
-    def rejected(self) -> bool:
-        """Whether the store has refused something for good."""
-        return (self.directory / "rejected.jsonl").exists()
-
     def close(self, *, remove: bool = False) -> None:
-        """Release the spool, and remove it if all of it is in the store and will not be asked for again."""
+        """Release the spool; ``remove`` drops it if the store has all of it."""
         os.close(self._journal)
         self._journal = -1  # the number may soon name another file, which a late record must not hit
-        if remove:
+        if remove and not self.unsent and not self.rejected:
             shutil.rmtree(self.directory, ignore_errors=True)
         self._lock.release()
 
@@ -165,17 +159,3 @@ class Spool:
 def read_identity(directory: Path) -> Identity:
     """Which run a spool directory belongs to, and how much of it was sent."""
     return Identity.model_validate_json((directory / "spool.json").read_text())
-
-
-def find_spool(root: Path, run_id: str) -> Path | None:
-    """The spool of the run with this id, ours or MLflow's."""
-    for path in sorted(root.glob("*/spool.json")):
-        identity = read_identity(path.parent)
-        if run_id in (identity.id, identity.mlflow_run_id, *identity.former):
-            return path.parent
-    return None
-
-
-def _whole_lines(journal: Path) -> int:
-    """Bytes up to and including the last newline."""
-    return journal.read_bytes().rfind(b"\n") + 1

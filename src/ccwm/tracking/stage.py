@@ -1,4 +1,4 @@
-"""What every pipeline stage shares: arguments, settings, paths, signals, the MLflow run and its record."""
+"""What every pipeline stage shares: arguments, settings, signals, the MLflow run and its record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue
 from ccwm.cells import PARAMS, STAGES, WORK, Cell, settings_hash, stage_values
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
-from ccwm.files import write_atomically, write_json
+from ccwm.files import md5, write_atomically, write_json
 from ccwm.machine import machine
 from ccwm.settings.loading import load_settings
 from ccwm.settings.schema import Settings
@@ -49,8 +49,7 @@ def parse_cell(stage: str, *, variants: bool = True) -> Cell:
     if variants:
         parser.add_argument("--variant", required=True, help="a name of variants")
     parser.add_argument("--seed", type=int, required=True, help="as in study.seeds")
-    given = parser.parse_args()
-    return Cell(stage, given.task, getattr(given, "variant", ""), given.seed)
+    return Cell(stage, **vars(parser.parse_args()))
 
 
 def stage_settings(cell: Cell, *, renders: bool = True) -> Settings:
@@ -90,27 +89,18 @@ def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) ->
         ) as run:
             stage = Stage(cell, for_stage(settings, cell.stage), fingerprint, run)
             yield stage
-            stage.cost = {
+            record: dict[str, JsonValue] = {
+                **origin(cell.stage, run.run_id, settings.tracking.experiment),
+                "settings_hash": fingerprint,
+                "machine": dict(machine(settings.trainer.threads if "trainer" in STAGES[cell.stage] else None)),
                 "seconds": round(time.monotonic() - began, 3),
                 "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
                 **stage.cost,
             }
-            write_record(stage, settings)
-
-
-def write_record(stage: Stage, settings: Settings) -> None:
-    """Put ``run.json`` beside the results: which run made them, from which code, at what cost."""
-    path = stage.cell.record
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(
-        path,
-        {
-            **origin(stage.cell.stage, stage.run.run_id, settings.tracking.experiment),
-            "settings_hash": stage.settings_hash,
-            "machine": machine(settings.trainer.threads if "trainer" in STAGES[stage.cell.stage] else None),
-            **stage.cost,
-        },
-    )
+            made = sorted(path for path in cell.results.glob("*") if path.is_file() and path.name != cell.record.name)
+            record["files"] = {path.as_posix(): md5(path) for path in made}
+            cell.record.parent.mkdir(parents=True, exist_ok=True)
+            write_json(cell.record, record)
 
 
 def origin(stage: str, run_id: str, experiment: str) -> dict[str, JsonValue]:
@@ -132,8 +122,7 @@ def _training_run(cell: Cell) -> str | None:
     record = cell.of("train").record
     if cell.stage in ("collect", "train", "report") or not record.is_file():
         return None
-    run_id: str = json.loads(record.read_text())["run_id"]
-    return run_id
+    return str(json.loads(record.read_text())["run_id"])
 
 
 def _run_id(work: Path | None) -> str | None:
@@ -149,13 +138,13 @@ def _run_id(work: Path | None) -> str | None:
 
 @contextmanager
 def _interruptible(work: Path | None) -> Iterator[None]:
-    """Within, SIGTERM and Ctrl-C end the stage with their exit code and a hint how to go on."""
+    """Within, SIGTERM and Ctrl-C end the stage with their exit code and a hint how to resume."""
     try:
         with interrupting_signals():
             yield
     except Interrupted:
         kept = f"the work is kept in {work}" if work is not None else "nothing was published"
-        print(f"interrupted; {kept}: run the same command again to go on", file=sys.stderr, flush=True)
+        print(f"interrupted; {kept}: run the same command again to resume", file=sys.stderr, flush=True)
         raise
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from filelock import FileLock
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
+
+from ccwm.errors import UserError
 
 SQLITE = "sqlite:///"
 
@@ -25,22 +27,34 @@ CLIENT_ENVIRONMENT = {
 }
 """MLflow's own settings, read at each call; a value that the user has set wins."""
 
+COLUMNS = {
+    "attributes.`Run Name`": 310,
+    "tags.`stage`": 100,
+    "metrics.`evaluation/return_mean`": 190,
+    "metrics.`return_mean`": 130,
+    "metrics.`score`": 100,
+    "attributes.`Models`": 220,
+}
+"""The columns of MLflow's table of runs, and their widths in pixels."""
+VIEW = {
+    "mlflow.experimentKind": "custom_model_development",
+    "mlflow.sharedViewState.ccwm": json.dumps(
+        {"selectedColumns": list(COLUMNS), "columnOrder": list(COLUMNS), "columnWidths": COLUMNS}
+    ),
+}
+"""Tags of an experiment that MLflow's UI reads: it is about model training, and a view with the columns to show."""
+
 
 def project_root(start: Path) -> Path:
-    """The directory at or above ``start`` that holds dvc.yaml, or its outer project within `dvc exp run --temp`."""
+    """The directory at or above ``start`` that holds dvc.yaml; within `dvc exp run --temp` that of the outer project.
+
+    DVC deletes <project>/.dvc/tmp/exps/… after the experiment, so a store must not live there.
+    """
     here = start.resolve()
-    for root in (here, *here.parents):
-        if (root / "dvc.yaml").is_file():
-            return _outer_project(root)
-    raise FileNotFoundError(f"no dvc.yaml in {here} or above: run inside the project, or set MLFLOW_TRACKING_URI")
-
-
-def _outer_project(root: Path) -> Path:
-    """DVC deletes <project>/.dvc/tmp/exps/… after the experiment, so a store must not live there."""
-    for parent in root.parents:
-        if parent.parts[-3:] == (".dvc", "tmp", "exps"):
-            return parent.parents[2]
-    return root
+    inside = [root for root in (here, *here.parents) if (root / "dvc.yaml").is_file() and ".dvc" not in root.parts]
+    if not inside:
+        raise UserError(f"no dvc.yaml in {here} or above", hint="run inside the project, or set MLFLOW_TRACKING_URI")
+    return inside[0]
 
 
 def tracking_uri() -> str:
@@ -49,7 +63,8 @@ def tracking_uri() -> str:
     if not uri:
         return f"{SQLITE}{project_root(Path.cwd()) / 'mlflow.db'}"
     if urlsplit(uri).scheme in ("", "file"):
-        raise ValueError(f"MLFLOW_TRACKING_URI={uri} is a file store, which MLflow refuses: use sqlite:///PATH or http")
+        hint = "use sqlite:///PATH or http://HOST:PORT"
+        raise UserError(f"MLFLOW_TRACKING_URI={uri} is a file store, which MLflow refuses", hint=hint)
     if uri.startswith(SQLITE) and not Path(uri.removeprefix(SQLITE)).is_absolute():
         return f"{SQLITE}{project_root(Path.cwd()) / uri.removeprefix(SQLITE)}"
     return uri
@@ -81,13 +96,12 @@ def check_store(experiment: str) -> str:
     """Reach the store and be allowed to write to it; returns what was found, raises what is wrong."""
     uri = tracking_uri()
     if not uri.startswith(SQLITE):
-        client = connect()
-        client.set_experiment_tag(experiment_id(client, experiment), "ccwm.checked", datetime.now(UTC).isoformat())
+        view_path(experiment)
         return f"{uri} answers and takes what is written"
     database = Path(uri.removeprefix(SQLITE))
     if not database.exists():
         if not os.access(database.parent, os.W_OK):
-            raise PermissionError(f"{database.parent} is not writable, and the store belongs there")
+            raise UserError(f"{database.parent} is not writable, and the store belongs there")
         return f"no store yet; the first run makes {database.name}"
     # Asked directly: MLflow tries a database that it cannot read again and again, for most of an hour.
     with closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=5, isolation_level=None)) as connection:
@@ -104,13 +118,22 @@ def experiment_id(client: MlflowClient, name: str) -> str:
         uri = tracking_uri()
         files = Path(uri.removeprefix(SQLITE)).with_name("mlartifacts").as_uri() if uri.startswith(SQLITE) else None
         try:
-            return str(client.create_experiment(name, artifact_location=files))
+            return str(client.create_experiment(name, artifact_location=files, tags=VIEW))
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
             found = client.get_experiment_by_name(name)  # another process was faster
     if found is None or found.lifecycle_stage != "active":
-        raise RuntimeError(
-            f"experiment {name} was deleted in MLflow: restore it, or name another in tracking.experiment"
+        raise UserError(
+            f"experiment {name} was deleted in MLflow", hint="restore it, or name another in tracking.experiment"
         )
     return str(found.experiment_id)
+
+
+def view_path(experiment: str) -> str:
+    """The page of the experiment's runs in MLflow's UI, with our columns; older experiments learn of them here."""
+    client = connect()
+    known = experiment_id(client, experiment)
+    for key, value in VIEW.items():
+        client.set_experiment_tag(known, key, value)
+    return f"/#/experiments/{known}/runs?workflowType=machine_learning&viewStateShareKey=ccwm"

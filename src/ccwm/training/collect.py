@@ -28,13 +28,8 @@ class RandomReturn(NamedTuple):
 
     def row(self) -> dict[str, object]:
         """As a line of ``returns.csv``."""
-        return {
-            "part": self.part,
-            "episode": self.episode,
-            "seed": self.seed,
-            "return": self.total,
-            "length": self.length,
-        }
+        part, episode, seed, total, length, _ = self
+        return {"part": part, "episode": episode, "seed": seed, "return": total, "length": length}
 
 
 def collect_random(

@@ -22,9 +22,9 @@ import numpy as np
 from ccwm.agents.policy import Policy
 from ccwm.envs.env import TaskEnv
 from ccwm.envs.factory import make_env
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.settings.agent import Env
-from ccwm.structs import Episode
 
 RESTARTS = 2
 """How often workers are started again after one of them has died."""
@@ -150,17 +150,15 @@ def _how_ended(codes: set[int | None]) -> str:
 @contextlib.contextmanager
 def _inherited_by_workers() -> Iterator[None]:
     """Processes started within have one thread from their first import on, and leave Ctrl-C to their parent."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.update(ONE_THREAD)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 

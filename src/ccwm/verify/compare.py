@@ -133,8 +133,7 @@ def _shown(value: Value) -> str:
 
 
 def _updates(name: str, record: Record) -> float:
-    """Updates behind the agent that an entry is about: none for collect, the most of all for the report."""
-    entry = name.partition("@")[2]
+    """Updates behind the agent that a cell is about; the most of all for the report."""
     counts = {
         stage.partition("@")[2]: values["updates"][0]
         for stage, made in record.stages.items()
@@ -142,5 +141,5 @@ def _updates(name: str, record: Record) -> float:
         if stage.startswith("train@") and path.endswith("metrics.json")
     }
     known = [count for count in counts.values() if isinstance(count, float)]
-    own = counts.get(entry)
+    own = counts.get(name.partition("@")[2])
     return own if isinstance(own, float) else max(known, default=0.0)

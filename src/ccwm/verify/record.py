@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,54 +11,45 @@ from typing import Any
 from pydantic import ValidationError
 
 from ccwm.errors import UserError
-from ccwm.files import write_json
+from ccwm.files import md5, write_json
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.section import Section
 
 FOLDER = Path("verify")
 RESULTS = FOLDER / "results.json"
-"""The machine behind each stage of the committed dvc.lock, and the hashes of the report's figures."""
+"""The machine behind each stage of the committed dvc.lock, beside the hashes of what it made."""
 
-RUN = "run.json"
 NUMBERS = ("metrics.json", ".csv")
-REPORT = ("figures/*", "tables/evaluation.csv", "tables/prediction.csv", "tables/transfer.csv")
-"""Files of the report that are the same for the same results; the others name runs and costs."""
 
 Value = float | str | None
 Columns = dict[str, list[Value]]
 
 
 class StageRecord(Section):
-    """One entry of the matrix."""
+    """One cell of the matrix."""
 
-    run: str
-    """MD5 of its run.json, or of the report that holds one, which tells one execution from another."""
     machine: dict[str, str]
     """Empty where nobody knows."""
     files: dict[str, str]
-    """Path → MD5 (DVC's, of directories too) of each output that code, settings and machine decide."""
+    """Path → MD5 of each output, as ``dvc.lock`` has it."""
     numbers: dict[str, Columns]
     """Path → the values of a metrics.json by dotted key, or of a CSV by column."""
 
 
 class Record(Section):
-    """All entries of the matrix, by DVC's names."""
+    """All cells of the matrix, by DVC's names."""
 
     stages: dict[str, StageRecord]
 
 
-class BadRecord(UserError, ValueError):
-    """A record is missing or cannot be read."""
-
-
-def load_record(path: Path, *, cure: str) -> Record:
+def load_record(path: Path, *, hint: str) -> Record:
     """Read a committed record."""
-    if not path.is_file():
-        raise BadRecord(f"{path.name} is missing: {cure}, and commit it")
     try:
         return Record.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path.name} is missing", hint=hint) from None
     except ValidationError as error:
-        raise BadRecord(f"{path.name} is no record of this version ({error.errors()[0]['msg']}): {cure}") from None
+        raise UserError(f"{path.name} is no record of this version ({error.errors()[0]['msg']})", hint=hint) from None
 
 
 def save_record(path: Path, record: Record) -> None:
@@ -76,60 +66,48 @@ def read_lock(root: Path) -> dict[str, Any]:
 
 
 def read_checkout(root: Path) -> Record:
-    """What dvc.lock, the result files and, where they are there, the run records and the report say."""
-    return Record(stages={name: _stage(root, entry["outs"]) for name, entry in read_lock(root).items()})
+    """What dvc.lock, the result files and, where they are there, the run records say."""
+    stages = {}
+    for name, entry in read_lock(root).items():
+        files = {out["path"]: out["md5"] for out in entry["outs"]}
+        numbers = {path: read_numbers(root / path) for path in files if _is_numbers(root / path)}
+        stages[name] = StageRecord(machine=_machine(root, name, files), files=files, numbers=numbers)
+    return Record(stages=stages)
+
+
+def with_machines(record: Record, known: Record) -> Record:
+    """Add the machines of ``known`` where they made the very files that the record names."""
+    stages = {
+        name: stage.model_copy(update={"machine": made.machine})
+        if (made := known.stages.get(name)) is not None and made.files == stage.files
+        else stage
+        for name, stage in record.stages.items()
+    }
+    return Record(stages=stages)
 
 
 def edited_files(root: Path) -> dict[str, list[str]]:
     """By stage, the number files in git that are no longer those which dvc.lock names."""
-    found = {
-        name: [
-            out["path"]
-            for out in entry["outs"]
-            if out["path"].endswith(NUMBERS) and (path := root / out["path"]).is_file() and md5(path) != out["md5"]
-        ]
-        for name, entry in read_lock(root).items()
-    }
+    found = {}
+    for name, entry in read_lock(root).items():
+        there = {out["path"]: out["md5"] for out in entry["outs"] if _is_numbers(root / out["path"])}
+        found[name] = [path for path, value in there.items() if md5(root / path) != value]
     return {name: paths for name, paths in found.items() if paths}
 
 
-def _stage(root: Path, outs: list[dict[str, Any]]) -> StageRecord:
-    run = ""
-    machine: dict[str, str] = {}
-    files: dict[str, str] = {}
-    numbers: dict[str, Columns] = {}
-    for out in outs:
-        name = out["path"]
-        path = root / name
-        if path.name == RUN:
-            run, machine = out["md5"], _machine(path, out["md5"])
-        elif name == "report":
-            files |= dict(_report(root, path))
-            run, machine = out["md5"], _machine(path / RUN)
-        else:
-            files[name] = out["md5"]
-            if name.endswith(NUMBERS) and path.is_file():
-                numbers[name] = read_numbers(path)
-    return StageRecord(run=run, machine=machine, files=files, numbers=numbers)
+def _is_numbers(path: Path) -> bool:
+    return path.name.endswith(NUMBERS) and path.is_file()
 
 
-def _machine(path: Path, expected: str | None = None) -> dict[str, str]:
-    """Who made a stage, from its run record, if that is still the one that dvc.lock knows."""
-    if not path.is_file() or expected not in (None, md5(path)):
-        return {}
-    facts: dict[str, str] = json.loads(path.read_text()).get("machine", {})
+def _machine(root: Path, name: str, files: dict[str, str]) -> dict[str, str]:
+    """Who made a stage, from its run.json; nobody, where a file that it names is another now."""
+    stage = name.partition("@")[0]
+    folder = next((Path(path).parent for path in files if path.startswith(f"results/{stage}/")), f"results/{stage}")
+    path = root / folder / "run.json"
+    run = json.loads(path.read_text()) if path.is_file() else {"files": {}, "machine": {}}
+    same = all((root / made).is_file() and md5(root / made) == value for made, value in run["files"].items())
+    facts: dict[str, str] = run["machine"] if same else {}
     return facts
-
-
-def _report(root: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    for pattern in REPORT:
-        for path in sorted(folder.glob(pattern)):
-            yield path.relative_to(root).as_posix(), md5(path)
-
-
-def md5(path: Path) -> str:
-    """As DVC has it."""
-    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
 
 
 def read_numbers(path: Path) -> Columns:

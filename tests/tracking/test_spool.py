@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from ccwm.tracking.spool import Spool, SpoolBusyError
+
+
+def new_spool(root: Path, run_id: str = "run") -> Spool:
+    return Spool.create(root, run_id, experiment="ccwm", name="train")
+
+
+def values(spool: Spool, start: int = 0) -> list[object]:
+    return [record["value"] for record, _ in spool.records(start)]
+
+
+def test_a_line_torn_by_a_crash_is_dropped_and_the_journal_is_continued(tmp_path: Path) -> None:
+    spool = new_spool(tmp_path)
+    spool.append("status", value="first")
+    spool.close()
+    with (spool.directory / "journal.jsonl").open("ab") as journal:
+        journal.write(b'{"kind":"sta')
+    again = Spool(spool.directory)
+    again.append("status", value="second")
+    assert values(again) == ["first", "second"]
+
+
+def test_acknowledged_records_stay_acknowledged(tmp_path: Path) -> None:
+    spool = new_spool(tmp_path)
+    spool.append("status", value="sent")
+    spool.identify(acknowledged=spool.fsync())
+    spool.append("status", value="unsent")
+    spool.close()
+    again = Spool(spool.directory)
+    assert values(again, again.identity.acknowledged) == ["unsent"]
+    assert again.unsent == again.fsync() - again.identity.acknowledged > 0
+
+
+def test_a_full_disk_leaves_the_journal_whole(tmp_path: Path) -> None:
+    spool = new_spool(tmp_path)
+    spool.append("status", value="first")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (spool.fsync() + 20, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            spool.append("status", value="x" * 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    spool.append("status", value="second")
+    assert values(spool) == ["first", "second"]
+
+
+def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
+    spool = new_spool(tmp_path)
+    with pytest.raises(SpoolBusyError, match=spool.identity.id):
+        Spool(spool.directory)
+    spool.close()
+    Spool(spool.directory).close()
+
+
+def test_a_run_that_is_resumed_has_its_old_spool(tmp_path: Path) -> None:
+    spool = new_spool(tmp_path, "ours")
+    spool.append("status", value="first")
+    spool.identify(mlflow_run_id="theirs")
+    spool.close()
+    again = new_spool(tmp_path, "ours")
+    assert (values(again), again.identity) == (["first"], spool.identity)
+
+
+def test_an_id_that_leaves_the_spool_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="id"):
+        new_spool(tmp_path / "spool", "../elsewhere")
+    assert not (tmp_path / "elsewhere").exists()
