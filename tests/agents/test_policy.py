@@ -84,11 +84,14 @@ def test_a_batch_acts_as_its_rows_do_alone_to_the_last_bit():
 
 def test_random_actions_are_uniform_and_a_function_of_the_seed():
     policy = RandomPolicy(2)
-    first = played(policy, [1, 2, 3])
-    assert np.array_equal(played(policy, [1, 2, 3]), first)
-    assert np.array_equal(played(policy, [9, 2, 4])[:, 1], first[:, 1])
-    policy.reset(list(range(2000)))
-    actions = policy.act(np.zeros((2000, 32, 32, 3), dtype=np.uint8))
-    assert actions.dtype == np.float32
-    counts, _ = np.histogram(actions, bins=4, range=(-1, 1))
+
+    def episode(seed, steps):
+        policy.reset(seed)
+        return np.stack([policy.act(np.zeros((32, 32, 3), np.uint8)) for _ in range(steps)])
+
+    first = episode(1, 2000)
+    assert (first.shape, first.dtype) == ((2000, 2), np.float32)
+    assert np.array_equal(episode(1, 5), first[:5])
+    assert not np.array_equal(episode(2, 5), first[:5])
+    counts, _ = np.histogram(first, bins=4, range=(-1, 1))
     assert np.abs(counts - 1000).max() < 110  # 4,000 draws: 1,000 ± 27.4 a quarter, four spreads

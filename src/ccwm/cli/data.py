@@ -16,11 +16,11 @@ from rich.table import Table
 
 from ccwm.cli.pictures import check_pixels, written_whole
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.replay.episodes import SCHEMA, DamagedEpisode
 from ccwm.replay.manifest import MANIFEST
 from ccwm.replay.store import QUARANTINE, EpisodeStore
-from ccwm.structs import Episode
 
 SHEET_ROWS = 6
 """Episodes on a contact sheet where none is named."""

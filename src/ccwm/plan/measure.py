@@ -18,12 +18,13 @@ from torch.utils.data import DataLoader
 
 from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.factory import make_env
+from ccwm.episode import Episode
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.agent import AgentConfig
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
-from ccwm.structs import Batch, Episode
+from ccwm.structs import Batch
 from ccwm.training.loop import build_module
 
 PATIENCE = 4.0
