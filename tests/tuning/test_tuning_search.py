@@ -6,6 +6,7 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
 from tuning_project import STUDY, Project, write_params
 
 KEYS = ["truncation.threshold", "truncation.window", "truncation.lookback"]
