@@ -1,38 +1,37 @@
-"""How many frames a second does a world draw?
+"""How many frames a second does an environment render?
 
     python benchmarks/frames.py [--task cheetah_run] [--size 64] [--json benchmarks/frames.json]
 
 Compares plain dm_control (its own pixels wrapper) with our `full` and `fast`, and with the mazes, in one run: every
-frame is stepped with a random action and drawn. The worlds take turns, round by round, and each one's median round
-counts. Frames per second of the clock are what a person waits for, and depend on what else the machine does; frames per
-second of processor time (of all threads, Mesa's included) hardly do, and the ratios are theirs.
+frame is stepped with a random action and rendered. The renderers take turns, round by round, and each one's median
+round counts. Frames per second of the clock are what a person waits for, and depend on what else the machine does;
+frames per second of processor time (of all threads, Mesa's included) hardly do, and the ratios are theirs.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from common import Spent, make_parser
 from rich.console import Console
 from rich.table import Table
 
-import ccwm.envs  # noqa: F401  (chooses how MuJoCo draws, before dm_control is imported)
+import ccwm.envs  # noqa: F401  (chooses how MuJoCo renders, before dm_control is imported)
 from ccwm.envs.factory import make_env
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
 from ccwm.files import write_json
 from ccwm.machine import conditions
 from ccwm.progress import counter
+from ccwm.settings.agent import Env
 
 PLAIN = "dm_control"
 Advance = Callable[[], object]
 
 
 def plain(task: str, size: int) -> Advance:
-    """One drawn frame of dm_control's own pixels wrapper."""
+    """One rendered frame of dm_control's own pixels wrapper."""
     from dm_control import suite
     from dm_control.suite.wrappers import pixels
 
@@ -51,14 +50,14 @@ def plain(task: str, size: int) -> Advance:
     return advance
 
 
-def ours(task: str, size: int, quality: str) -> Advance:
-    """One drawn frame of our environment."""
-    env = make_env(task, size=size, action_repeat=1, time_limit=1000, quality=quality)
-    actions, random = env.action_space.shape, np.random.default_rng(0)
+def ours(task: str, config: Env) -> Advance:
+    """One rendered frame of our environment."""
+    env = make_env(task, config)
+    random = np.random.default_rng(0)
     env.reset(seed=0)
 
     def advance() -> object:
-        image, _, terminated, truncated, _ = env.step(random.uniform(-1, 1, actions).astype(np.float32))
+        image, _, terminated, truncated, _ = env.step(random.uniform(-1, 1, env.action_size).astype(np.float32))
         return env.reset() if terminated or truncated else image
 
     return advance
@@ -71,38 +70,37 @@ class Rates(NamedTuple):
     processor: float
 
 
-def measure(worlds: dict[str, Advance], *, rounds: int, seconds: float) -> dict[str, Rates]:
-    """The median round's rates of each world, after ``seconds`` of processor time in each round."""
-    rates: dict[str, list[Rates]] = {name: [] for name in worlds}
-    for advance in worlds.values():
+def measure(renderers: dict[str, Advance], *, rounds: int, seconds: float) -> dict[str, Rates]:
+    """The median round's rates of each renderer, after ``seconds`` of processor time in each round."""
+    rates: dict[str, list[Rates]] = {name: [] for name in renderers}
+    for advance in renderers.values():
         advance()  # the first frame makes the GL context
     with counter("rounds", rounds) as step:
         for _ in range(rounds):
-            for name, advance in worlds.items():
-                frames, clock, processor = 0, time.perf_counter(), time.process_time()
-                while (used := time.process_time() - processor) < seconds:
+            for name, advance in renderers.items():
+                frames, begin = 0, Spent.now()
+                while (spent := Spent.now().since(begin)).processor < seconds:
                     advance()
                     frames += 1
-                rates[name].append(Rates(frames / (time.perf_counter() - clock), frames / used))
+                rates[name].append(Rates(frames / spent.clock, frames / spent.processor))
             step()
     return {name: Rates(*np.median(found, axis=0).tolist()) for name, found in rates.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--task", default="cheetah_run", choices=SUITE_TASKS, metavar="TASK", help="of dm_control")
-    parser.add_argument("--size", type=int, default=64, help="pixels of a side")
+    parser.add_argument("--size", type=int, choices=(32, 64), default=64, help="pixels of a side")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of processor time, of each world in each round")
-    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of processor time, of each renderer in each round")
     given = parser.parse_args()
     facts = conditions(None)
-    worlds = {PLAIN: plain(given.task, given.size)}
-    worlds |= {quality: ours(given.task, given.size, quality) for quality in ("full", "fast")}
-    worlds |= {task: ours(task, given.size, "full") for task in MAZE_TASKS}
-    rates = measure(worlds, rounds=given.rounds, seconds=given.seconds)
+    full, fast = (Env(size=given.size, action_repeat=1, render_quality=quality) for quality in ("full", "fast"))
+    renderers = {PLAIN: plain(given.task, given.size), "full": ours(given.task, full), "fast": ours(given.task, fast)}
+    renderers |= {task: ours(task, full) for task in MAZE_TASKS}
+    rates = measure(renderers, rounds=given.rounds, seconds=given.seconds)
     ratios = {name: rate.processor / rates[PLAIN].processor for name, rate in rates.items()}
-    columns = ("world", "frames/s of the clock", "frames/s of processor time", f"× {PLAIN}")
+    columns = ("renderer", "frames/s of the clock", "frames/s of processor time", f"× {PLAIN}")
     table = Table(*columns, title=f"{given.task} and mazes, {given.size} × {given.size}")
     for name, rate in rates.items():
         table.add_row(name, f"{rate.clock:,.0f}", f"{rate.processor:,.0f}", f"{ratios[name]:.2f}")

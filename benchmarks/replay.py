@@ -3,33 +3,32 @@
     python benchmarks/replay.py [--steps 1000000] [--json benchmarks/replay.json]
 
 Builds a small and a large store of synthetic episodes of 64 × 64 pixels in a temporary directory (12 GB for 1,000,000
-steps), draws 64 × 50 batches from each in a process of its own, and tells how resident memory and the time of a draw
-compare. Then it makes updates of the `paper` preset on batches of the large store: the share of a draw in an update.
-Both are told in seconds of the clock, and of processor time, which other work on the machine hardly changes.
+steps), draws 64 × 50 batches from each in a process of its own, and compares resident memory and the time of a draw.
+Then it makes updates of the `paper` preset on batches of the large store: the share of a draw in an update. Both are
+given in seconds of the clock, and of processor time, which other work on the machine hardly changes.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
-import multiprocessing
 import os
 import shutil
 import tempfile
 import time
-import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from common import Spent, make_parser, make_updater, run_alone
 
-from ccwm.machine import conditions
+from ccwm.episode import Episode
 from ccwm.errors import UserError, run_main
 from ccwm.files import write_json
+from ccwm.machine import conditions
 from ccwm.progress import counter
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
-from ccwm.structs import Batch, Episode
+from ccwm.settings.presets import load_preset
+from ccwm.settings.variants import resolve
 
 SMALL = 10_000
 EPISODE = 500
@@ -52,22 +51,6 @@ class Sampling(NamedTuple):
     processor_milliseconds_a_batch: float
 
 
-class Spent(NamedTuple):
-    """Seconds of the clock and of processor time."""
-
-    clock: float
-    processor: float
-
-    @classmethod
-    def now(cls) -> Spent:
-        """Since some fixed moment."""
-        return cls(time.perf_counter(), time.process_time())
-
-    def since(self, begin: Spent) -> Spent:
-        """From then to this."""
-        return Spent(self.clock - begin.clock, self.processor - begin.processor)
-
-
 def median(spent: list[Spent]) -> Spent:
     """Of each, over all."""
     return Spent(*np.median(spent, axis=0).tolist())
@@ -77,7 +60,7 @@ def build(directory: Path, steps: int) -> None:
     """A store of at least so many steps; every episode has pixels of its own on disk."""
     store = EpisodeStore(directory)
     random = np.random.default_rng(0)
-    image = random.integers(0, 256, (EPISODE, SIZE, SIZE, 3), dtype=np.uint8)
+    pixels = random.integers(0, 256, (EPISODE, SIZE, SIZE, 3), dtype=np.uint8)
     action = random.uniform(-1, 1, (EPISODE, ACTIONS)).astype(np.float32)
     action[0] = 0
     episodes = -(-steps // EPISODE)
@@ -85,7 +68,7 @@ def build(directory: Path, steps: int) -> None:
         for number in range(episodes):
             reward = np.full(EPISODE, number, np.float32)
             marker = np.arange(EPISODE) == 0
-            store.append(Episode(image, action, reward, marker, np.ones_like(reward), np.zeros_like(marker)))
+            store.append(Episode(pixels, action, reward, marker, np.ones_like(reward), np.zeros_like(marker)))
             advance()
 
 
@@ -110,66 +93,24 @@ def sample(directory: Path, steps: int, draws: int) -> Sampling:
     return Sampling(steps, opened, resident(), 1000 * clock, 1000 * processor)
 
 
-class Timed:
-    """The batches of some updates, and what each took to draw."""
-
-    def __init__(self, sampler: WindowSampler, updates: int) -> None:
-        self.sampler, self.updates = sampler, updates
-        self.spent: list[Spent] = []
-
-    def __len__(self) -> int:
-        return self.updates
-
-    def __getitem__(self, index: int) -> Batch:
-        begin = Spent.now()
-        batch = self.sampler.draw(index)
-        self.spent.append(Spent.now().since(begin))
-        return batch
-
-
 def update(directory: Path, updates: int) -> dict[str, float]:
-    """Medians of a draw and of an update with the `paper` preset, in one training loop."""
-    import lightning as L
-    import torch
-    from torch.utils.data import DataLoader
-
-    from ccwm.settings.presets import load_preset
-    from ccwm.settings.variants import resolve
-    from ccwm.settings.agent import AgentConfig
-    from ccwm.training.loop import build_module
-
-    settings = resolve(load_preset("paper"), "ccwm")
-    learning = Learning(*(getattr(settings, section) for section in Learning._fields))
-    torch.set_num_threads(learning.trainer.threads)
+    """Medians of a draw and of an update with the `paper` preset, in turns as training makes them."""
+    config = resolve(load_preset("paper"), "ccwm").agent
+    updater = make_updater(config, observation_shape=(SIZE, SIZE, 3), actions=ACTIONS)
     store = EpisodeStore(directory, read_only=True)
-    sampler = WindowSampler(store, batch=learning.train.batch, length=learning.train.length, seed=0)
-    batches = Timed(sampler, updates)
-    spent: list[Spent] = []
-
-    class Clock(L.Callback):
-        """What each update took, the draw left out."""
-
-        def on_train_batch_start(self, *_: object) -> None:
-            self.begin = Spent.now()
-
-        def on_train_batch_end(self, *_: object) -> None:
-            spent.append(Spent.now().since(self.begin))
-            advance()
-
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
-    warnings.simplefilter("ignore")
+    sampler = WindowSampler(store, batch=config.train.batch, length=config.train.length, seed=0)
+    drawing, updating = [], []
     with counter("updates at paper size", updates) as advance:
-        trainer = L.Trainer(
-            accelerator="cpu",
-            max_epochs=1,
-            callbacks=[Clock()],
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
-        trainer.fit(build_module(learning, seed=0, actions=ACTIONS), DataLoader(batches, batch_size=None))  # type: ignore[arg-type]
-    draw, own = median(batches.spent), median(spent)
+        for number in range(updates):
+            begin = Spent.now()
+            batch = sampler.draw(number)
+            drawn = Spent.now()
+            updater.step(batch)
+            updater.averages()  # waits for the device
+            drawing.append(drawn.since(begin))
+            updating.append(Spent.now().since(drawn))
+            advance()
+    draw, own = median(drawing), median(updating)
     return {
         "updates": updates,
         "seconds_a_draw": draw.clock,
@@ -181,48 +122,44 @@ def update(directory: Path, updates: int) -> dict[str, float]:
     }
 
 
-def alone(function: Any, *arguments: Any) -> Any:
-    """Call it in a fresh process, so that its memory is its own."""
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        return pool.apply(function, arguments)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of the large store")
     parser.add_argument("--draws", type=int, default=100, help="batches drawn from each store")
     parser.add_argument("--updates", type=int, default=2, help="updates at paper size")
     parser.add_argument("--directory", type=Path, default=None, help="where the temporary stores go")
-    parser.add_argument("--json", type=Path, help="write the measurements to this file")
     given = parser.parse_args()
     needed = 1.02 * (SMALL + given.steps) * SIZE * SIZE * 3
     free = shutil.disk_usage(given.directory or tempfile.gettempdir()).free
     if free < needed:
         raise UserError(
-            f"{needed / 1e9:.1f} GB of disk are needed, {free / 1e9:.1f} are free: lower --steps or move --directory"
+            f"{needed / 1e9:.1f} GB of disk are needed, {free / 1e9:.1f} are free",
+            hint="lower --steps or move --directory",
         )
-    facts = conditions(1)
+    facts = conditions(resolve(load_preset("paper"), "ccwm").trainer.threads)
     with tempfile.TemporaryDirectory(dir=given.directory, prefix="replay-") as temporary:
         results = []
         for steps in (SMALL, given.steps):
             directory = Path(temporary) / str(steps)
             build(directory, steps)
-            found = Sampling(*alone(sample, directory, steps, given.draws))
+            found = run_alone(sample, directory, steps, given.draws)
             results.append(found)
             batch, processor = found.milliseconds_a_batch, found.processor_milliseconds_a_batch
             print(
                 f"{steps:>9,} steps: open {found.seconds_to_open:6.2f} s   resident {found.resident_mib:6.1f} MiB   "
                 f"{batch:6.1f} ms a batch ({processor:.1f} of the processor)"
             )
-        paper = alone(update, directory, given.updates)
+        paper = run_alone(update, directory, given.updates)
     growth = results[1].resident_mib - results[0].resident_mib
     held = verdict(growth < MOST_MIB)
     print(f"{given.steps / SMALL:.0f} × the steps: {growth:+.1f} MiB resident ({held}: < {MOST_MIB})")
     for name, unit in (("", "s"), ("processor_", "s of the processor")):
         draw, own, share = (paper[f"{name}{key}"] for key in ("seconds_a_draw", "seconds_an_update", "share"))
         held = verdict(share < MOST_SHARE)
-        told = f"{share:.2%} ({held}: < {MOST_SHARE:.0%})"
-        print(f"paper size: a draw {draw:.3f} {unit}, an update {own:.2f} {unit}: {told}")
+        print(
+            f"paper size: a draw {draw:.3f} {unit}, an update {own:.2f} {unit}: "
+            f"{share:.2%} ({held}: < {MOST_SHARE:.0%})"
+        )
     if given.json:
         write_json(
             given.json,

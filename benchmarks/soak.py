@@ -1,4 +1,4 @@
-"""Does training survive being killed? Train small, kill -9 at random moments, go on, compare with an undisturbed run.
+"""Does training survive being killed? Train small, kill -9 at random moments, resume, compare with an undisturbed run.
 
     python benchmarks/soak.py --minutes 10 --json benchmarks/soak.json
 
@@ -14,7 +14,6 @@ processes come from a fork server that has imported torch once, so that kills hi
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import multiprocessing
@@ -28,18 +27,17 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from common import collect, make_parser, train_cell
 from mlflow import MlflowClient
 from ruamel.yaml import YAML
 
+from ccwm.cells import PARAMS, WORK, Cell
 from ccwm.files import write_json
-from ccwm.machine import machine
+from ccwm.machine import conditions
 from ccwm.replay.manifest import MANIFEST, Manifest
 from ccwm.settings.loading import load_settings
-from ccwm.settings.parsing import read_yaml
+from ccwm.settings.presets import load_preset
 from ccwm.settings.variants import resolve
-from ccwm.training.collect import collect_random
-from ccwm.training.loop import Learning, train
-from ccwm.training.publish import publish_agent, publish_history, summarise
 
 ROOT = Path(__file__).parents[1]
 TASK, VARIANT = "maze_two_rooms", "ccwm"
@@ -72,58 +70,33 @@ class Soak:
     """A project of its own in which one seed is trained twice."""
 
     def __init__(self, folder: Path, seed: int, rng: random.Random) -> None:
-        self.seed, self.rng = seed, rng
+        self.rng, self.cell = rng, Cell("train", TASK, VARIANT, seed)
         self.root = folder / str(seed)
+        self.clean = self.root / "clean"
+        self.work = self.root / WORK / "train" / self.cell.key
         self.root.mkdir()
-        for name in ("pipeline", "dvc.yaml"):
+        for name in ("pipeline", "src", "dvc.yaml"):
             (self.root / name).symlink_to(ROOT / name)
-        content = read_yaml(ROOT / "presets" / "smoke.yaml")
+        content = load_preset("smoke").model_dump(mode="json")
         content["train"].update(LONGER)
         content["study"]["seeds"] = [seed]
-        YAML(typ="safe").dump(content, self.root / "params.yaml")
-        self.learning = Learning(*(getattr(self._settings(), section) for section in Learning._fields))
-        self.key = Path(TASK, VARIANT, str(seed))
-        self.data = self.root / "data" / TASK / str(seed)
-        self.work = self.root / ".work" / "train" / self.key
-
-    def _settings(self) -> Any:
-        return resolve(load_settings(self.root / "params.yaml"), VARIANT)
+        YAML(typ="safe").dump(content, self.root / PARAMS)
+        self.settings = resolve(load_settings(self.root / PARAMS), VARIANT)
 
     def undisturbed(self) -> None:
         """Collect, then train from beginning to end in this process."""
-        settings = self._settings()
-        parts = {"train": settings.collect.episodes, "heldout": settings.collect.heldout}
-        collect_random(
-            TASK,
-            self.data,
-            parts=parts,
-            env=settings.env,
-            render=settings.render,
-            seed=self.seed,
-            advance=lambda: None,
-        )
-        clean = self.root / "clean"
-        trained = train(
-            self.learning,
-            task=TASK,
-            seed=self.seed,
-            data=self.data / "train",
-            work=clean / "work",
-            log=lambda *_: None,
-            label=f"seed {self.seed}, undisturbed",
-        )
-        publish_agent(clean / "models" / self.key, trained, self.learning, task=TASK, variant=VARIANT, seed=self.seed)
-        metrics = summarise(trained.history, trained.module.counters)
-        publish_history(clean / "results" / "train" / self.key, trained.history, metrics)
+        data = self.root / self.cell.data
+        collect(self.settings, self.cell, data, "train", "heldout")
+        train_cell(self.settings, self.cell, data=data, root=self.clean)
 
     def disturbed(self, patience: float) -> Round:
-        """Kill and go on until the stage has ended by itself; after ``patience`` seconds it is left in peace."""
+        """Kill and resume until the stage has ended by itself; after ``patience`` seconds it is not killed any more."""
         moments: dict[str, int] = {}
         lost: set[str] = set()
-        clean = [entry.sha256 for entry in Manifest(self.root / "clean" / "work" / "replay", create=False).entries]
+        clean = [entry.sha256 for entry in Manifest(self.clean / "work" / "replay", create=False).entries]
         deadline = time.monotonic() + patience
         while True:
-            stage = SERVER.Process(target=run_stage, args=(self.root, self.seed), daemon=True)
+            stage = SERVER.Process(target=run_stage, args=(self.root, self.cell), daemon=True)
             stage.start()
             if time.monotonic() < deadline:
                 self._wait_and_kill(stage)
@@ -150,18 +123,18 @@ class Soak:
 
     def _reported(self) -> int:
         """Lines of the run's journal, one for each update and each episode."""
-        return sum(path.read_bytes().count(b"\n") for path in self.root.glob(".work/spool/*/journal.jsonl"))
+        return sum(path.read_bytes().count(b"\n") for path in (self.root / WORK / "spool").glob("*/journal.jsonl"))
 
     def _holds(self, pid: int) -> bool:
         return any(path.read_text() == f"process {pid}" for path in self.work.glob("*/holder"))
 
     def _moment(self) -> str:
-        """What the kill interrupted, told from what it left."""
+        """What the kill interrupted, as its leftovers show."""
         if any(self.work.glob("*/checkpoints/.*")):
             return "writing a checkpoint"
         if any(self.work.glob("*/replay/.*")):
             return "writing an episode"
-        if any((self.root / "models" / self.key.parent).glob(".*")):
+        if any((self.root / self.cell.model.parent).glob(".*")):
             return "publishing"
         return "learning or acting" if any(self.work.glob("*/checkpoints/0*.pt")) else "before the first checkpoint"
 
@@ -175,55 +148,56 @@ class Soak:
         return found
 
     def _round(self, moments: dict[str, int], lost: int) -> Round:
-        results = self.root / "results" / "train" / self.key
-        with (results / "losses.csv").open() as file:
-            published = [int(row["updates"]) for row in csv.DictReader(file)]
+        results = self.root / self.cell.results
+        published = [int(row["updates"]) for row in rows_of(results / "losses.csv")]
         expected = json.loads((results / "metrics.json").read_text())["updates"]
-        with (results / "episodes.csv").open() as file:
-            episodes = len(list(csv.DictReader(file)))
+        episodes = len(rows_of(results / "episodes.csv"))
         client = MlflowClient(store(self.root))
-        experiment = client.get_experiment_by_name("ccwm")
+        experiment = client.get_experiment_by_name(self.settings.tracking.experiment)
         assert experiment is not None
         runs = client.search_runs([experiment.experiment_id])
         points = [
             (point.step, point.value) for run in runs for point in client.get_metric_history(run.info.run_id, "updates")
         ]
+        assert self.cell.seed is not None
         return Round(
-            seed=self.seed,
+            seed=self.cell.seed,
             kills=sum(moments.values()),
             moments=moments,
             episodes=episodes,
-            episodes_lost=lost + self._fewer_episodes(episodes),
+            episodes_lost=lost + len(rows_of(self.clean / self.cell.results / "episodes.csv")) - episodes,
             updates=expected,
             updates_repeated=len(published) - len(set(published)),
             updates_skipped=len(set(range(1, expected + 1)) - set(published)),
             points_repeated=len(points) - len(set(points)),
             runs=len(runs),
-            equal=self._files(self.root) == self._files(self.root / "clean"),
+            equal=self._published(self.root) == self._published(self.clean),
         )
 
-    def _fewer_episodes(self, episodes: int) -> int:
-        with (self.root / "clean" / "results" / "train" / self.key / "episodes.csv").open() as file:
-            return len(list(csv.DictReader(file))) - episodes
+    def _published(self, root: Path) -> dict[str, bytes]:
+        """All published files but run.json, which records the cost."""
+        folders = (self.cell.model, self.cell.results)
+        paths = [path for folder in folders for path in (root / folder).rglob("*") if path.is_file()]
+        return {str(path.relative_to(root)): path.read_bytes() for path in paths if path.name != self.cell.record.name}
 
-    def _files(self, root: Path) -> dict[str, bytes]:
-        """All that was published, but run.json, which tells of costs."""
-        paths = [path for name in ("models", "results/train") for path in (root / name).rglob("*") if path.is_file()]
-        return {str(path.relative_to(root)): path.read_bytes() for path in paths if path.name != "run.json"}
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
 
 
 def store(root: Path) -> str:
     return f"sqlite:///{root}/mlflow.db"
 
 
-def run_stage(root: Path, seed: int) -> None:
+def run_stage(root: Path, cell: Cell) -> None:
     """In a fresh process: be `python pipeline/train.py …` in ``root``."""
     os.chdir(root)
     os.environ["MLFLOW_TRACKING_URI"] = store(root)
     with (root / "stage.log").open("a") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
-    sys.argv = ["pipeline/train.py", "--task", TASK, "--variant", VARIANT, "--seed", str(seed)]
+    sys.argv = ["pipeline/train.py", "--task", cell.task, "--variant", cell.variant, "--seed", str(cell.seed)]
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
@@ -243,12 +217,11 @@ def soak(minutes: float, seed: int) -> list[Round]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long stages are killed, undisturbed runs apart")
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which it kills")
-    parser.add_argument("--json", type=Path, help="write the record to this file")
     given = parser.parse_args()
-    began = time.monotonic()
+    facts, began = conditions(load_preset("smoke").trainer.threads), time.monotonic()
     rounds = soak(given.minutes, given.seed)
     moments = {name for each in rounds for name in each.moments}
     summary = {
@@ -265,8 +238,8 @@ def main() -> None:
     for name, value in summary.items():
         print(f"{name.replace('_', ' ')}: {'yes' if value is True else value}")
     if given.json:
-        facts = {"machine": machine(1), "minutes": round((time.monotonic() - began) / 60, 1), "seed": given.seed}
-        write_json(given.json, {**facts, **summary, "rounds": [each._asdict() for each in rounds]})
+        about = {"machine": facts, "minutes": round((time.monotonic() - began) / 60, 1), "seed": given.seed}
+        write_json(given.json, {**about, **summary, "rounds": [each._asdict() for each in rounds]})
     faults = ("episodes_lost", "updates_repeated", "updates_skipped")
     if any(summary[name] for name in faults) or not summary["final_weights_equal"]:
         sys.exit(1)

@@ -7,31 +7,25 @@ and CCWM take turns, so that a busy machine slows both; times are medians, and t
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import resource
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from common import make_parser, make_updater, run_alone
 from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
-from ccwm.agents.learner import Losses
-from ccwm.agents.noise import Noise
 from ccwm.files import write_json
 from ccwm.machine import conditions
+from ccwm.plan.measure import TaskCost, random_batch
+from ccwm.settings.agent import AgentConfig
 from ccwm.settings.presets import load_preset
-from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
-from ccwm.structs import Batch
-from ccwm.training.loop import build_module
-from ccwm.training.memory import keep_freed_memory
-from ccwm.training.module import CCWM
+from ccwm.training.update import Updater
 
 ACTIONS = 6
 VARIANTS = ("dreamer", "ccwm")
@@ -44,54 +38,42 @@ class Case(NamedTuple):
 
     name: str
     preset: str
+    rounds: int
     batch: int | None = None
     length: int | None = None
 
-
-CASES = (Case("quick", "quick"), Case("published", "paper", batch=50, length=50), Case("paper", "paper"))
-
-
-def settings_of(case: Case, variant: str) -> Settings:
-    settings = resolve(load_preset(case.preset), variant)
-    given = {"batch": case.batch, "length": case.length}
-    train = settings.train.model_copy(update={name: value for name, value in given.items() if value})
-    return settings.model_copy(update={"train": train})
+    def config(self, variant: str, *, threads: int) -> AgentConfig:
+        """What an agent of these sizes is trained with."""
+        config = resolve(load_preset(self.preset), variant).agent
+        given = {"batch": self.batch, "length": self.length}
+        train = config.train.model_copy(update={name: value for name, value in given.items() if value})
+        trainer = config.trainer.model_copy(update={"threads": threads})
+        return config.model_copy(update={"train": train, "trainer": trainer})
 
 
-def prepare(settings: Settings, change: Callable[[CCWM], None] = lambda _: None) -> Callable[[], object]:
-    """An update of a fresh agent on random pixels, to be called again and again; ``change`` is done to it first."""
-    learning = Learning(*(getattr(settings, section) for section in Learning._fields))
-    module = build_module(learning, seed=0, actions=ACTIONS)
-    change(module)
-    batch = random_batch(settings.train.length, settings.train.batch, settings.env.size)
-    noise: Noise = module.learner.noise(0, 0, batch)
-    return lambda: update(module, batch, noise)
-
-
-def update(module: CCWM, batch: Batch, noise: Noise) -> Losses:
-    """Losses, their gradients and the steps of all optimisers, as in a training step."""
-    losses: Losses = module.learner(batch, noise, 0)
-    for part, loss in losses.parts.items():
-        module.parts_optimisers[part].zero_grad()
-        torch.autograd.backward(loss, inputs=module.groups[part], retain_graph=True)
-        torch.nn.utils.clip_grad_norm_(module.groups[part], module.clip)
-    for optimiser in module.parts_optimisers.values():
-        optimiser.step()
-    return losses
-
-
-def random_batch(length: int, batch: int, size: int) -> Batch:
-    shape = (length, batch)
-    return Batch(
-        image=torch.randint(0, 256, (*shape, 3, size, size), dtype=torch.uint8),
-        action=2 * torch.rand(*shape, ACTIONS) - 1,
-        reward=torch.rand(shape),
-        is_first=torch.zeros(shape, dtype=torch.bool),
-        continues=torch.ones(shape),
-        irreversible=torch.zeros(shape, dtype=torch.bool),
-        position=torch.arange(length).unsqueeze(1).expand(shape),
-        episode_length=torch.full(shape, 500),
+CASES = {
+    case.name: case
+    for case in (
+        Case("quick", "quick", rounds=20),
+        Case("published", "paper", rounds=3, batch=50, length=50),
+        Case("paper", "paper", rounds=3),
     )
+}
+
+
+def prepare(config: AgentConfig, change: Callable[[Updater], None] = lambda updater: None) -> Callable[[], object]:
+    """An update of an untrained agent, changed by ``change``, on random pixels; to be called again and again."""
+    shape = (config.env.size, config.env.size, 3)
+    updater = make_updater(config, observation_shape=shape, actions=ACTIONS)
+    change(updater)
+    task = TaskCost(shape, observation_bytes=1, action_size=ACTIONS, step=0.0, reset=0.0)
+    batch = random_batch(config.train.length, config.train.batch, task)
+
+    def step() -> None:
+        updater.step(batch)
+        updater.averages()  # waits for the device
+
+    return step
 
 
 def seconds_of(action: Callable[[], object]) -> float:
@@ -108,14 +90,7 @@ def matmul_peak(size: int = 2048) -> float:
 
 def peak_memory(case: Case, variant: str, threads: int) -> float:
     """MiB of a process that makes two updates and nothing else."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_memory_of, (case, variant, threads))
-
-
-def _memory_of(case: Case, variant: str, threads: int) -> float:
-    torch.set_num_threads(threads)
-    keep_freed_memory()
-    step = prepare(settings_of(case, variant))
+    step = prepare(case.config(variant, threads=threads))
     step()
     step()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -123,7 +98,7 @@ def _memory_of(case: Case, variant: str, threads: int) -> float:
 
 def measure(case: Case, *, threads: int, rounds: int) -> list[dict[str, Any]]:
     """A row for each variant."""
-    steps = {variant: prepare(settings_of(case, variant)) for variant in VARIANTS}
+    steps = {variant: prepare(case.config(variant, threads=threads)) for variant in VARIANTS}
     work = {}
     for variant, step in steps.items():
         with FlopCounterMode(display=False) as counter:
@@ -151,7 +126,7 @@ def measure(case: Case, *, threads: int, rounds: int) -> list[dict[str, Any]]:
             "utilisation": work[variant] / seconds[variant] / peak,
             "retracing_adds": statistics.median(overheads) if variant == "ccwm" else None,
             "times_faster_than_published": PUBLISHED / seconds[variant] if case.name == "published" else None,
-            "peak_memory_mib": peak_memory(case, variant, threads),
+            "peak_memory_mib": run_alone(peak_memory, case, variant, threads),
         }
         for variant in VARIANTS
     ]
@@ -171,23 +146,18 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [case.name for case in CASES]
-    parser.add_argument("--sizes", nargs="*", choices=names, default=names, help="default: all")
+    parser = make_parser(__doc__)
+    parser.add_argument("--sizes", nargs="*", choices=CASES, default=list(CASES), help="default: all")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="default: all cores")
     parser.add_argument("--rounds", type=int, help="updates of each variant; default: 20 for quick, 3 for the others")
-    parser.add_argument("--json", type=Path, help="write the measurements to this file")
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    keep_freed_memory()
+    facts = conditions(given.threads)
     rows = []
-    for case in CASES:
-        if case.name in given.sizes:
-            rounds = given.rounds or (20 if case.name == "quick" else 3)
-            rows += measure(case, threads=given.threads, rounds=rounds)
-            Console(width=112).print(table(rows))
+    for case in (CASES[name] for name in given.sizes):
+        rows += measure(case, threads=given.threads, rounds=given.rounds or case.rounds)
+        Console(width=112).print(table(rows))
     if given.json:
-        write_json(given.json, {"machine": conditions(1), "quoted": {"sheeprl": PUBLISHED}, "updates": rows})
+        write_json(given.json, {"machine": facts, "quoted": {"sheeprl": PUBLISHED}, "updates": rows})
 
 
 if __name__ == "__main__":

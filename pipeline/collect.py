@@ -5,13 +5,15 @@ from __future__ import annotations
 from ccwm.errors import run_main
 from ccwm.files import published, write_csv, write_json
 from ccwm.progress import counter
-from ccwm.tracking.stage import open_stage, parse_cell
 from ccwm.training.collect import collect_random, summarise
 
 
 def main() -> None:
     """Play random episodes and store them."""
+    from ccwm.tracking.stage import open_stage, parse_cell  # here, because workers import this file and need no MLflow
+
     cell = parse_cell("collect", variants=False)
+    assert cell.seed is not None
     with open_stage(cell) as stage:
         settings = stage.settings
         parts = {"train": settings.collect.episodes, "heldout": settings.collect.heldout}

@@ -10,20 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
-
-
-class Episode(NamedTuple):
-    """One whole episode of L steps, reset included, as it is stored."""
-
-    observation: np.ndarray  # [L, *observation]: uint8 [size, size, 3] pixels
-    action: np.ndarray  # [L, A] float32; action[t] led to observation[t]
-    reward: np.ndarray  # [L] float32
-    is_first: np.ndarray  # [L] bool; true only at 0
-    continues: np.ndarray  # [L] float32; 0 only where the episode terminated
-    irreversible: np.ndarray  # [L] bool; the true label of the transition into t, False where the task has none
 
 
 class Batch(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_learner import backward, losses_of, random_batch, tiny_learner
+from tiny_learner import backward, noise_of, random_batch, terms_of, tiny_learner
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -17,14 +17,21 @@ EVERYTHING = {"model": {"continues": True}, "retrace": {"horizon": 2, "samples":
               "truncation": {"mode": "adaptive", "window": 2, "signal": "q"}}  # fmt: skip
 CASES = {
     "everything": {},
-    "l2": {"retrace": {"loss": "l2", "reverse_action": "separate"}},
-    "reconstruction": {"retrace": {"loss": "reconstruction", "detach": "original"}},
+    "auto": {"retrace": {"loss": "l2", "reverse_action": "separate"}, "truncation": {"mode": "auto", "window": 2}},
     "algorithm1": {"truncation": {"mode": "adaptive", "window": 2, "rule": "algorithm1"}},
-    "auto": {"truncation": {"mode": "auto", "window": 2}},
-    "scheduled": {"truncation": {"mode": "scheduled"}},
-    "untruncated": {"truncation": {"mode": "none"}},
-    "reinforce": {"actor_critic": {"gradient": "reinforce", "entropy": 0.1, "starts": 4}},
+    "scheduled": {
+        "retrace": {"loss": "reconstruction", "detach": "original"},
+        "truncation": {"mode": "scheduled"},
+        "actor_critic": {"gradient": "reinforce", "entropy": 0.1, "starts_per_window": 2},
+    },
 }
+
+
+def small_update(changes):
+    """A learner and its batch, as short as these settings allow: fake tensors are slow."""
+    settings = EVERYTHING | changes
+    settings["actor_critic"] = {"horizon": 2} | settings.get("actor_critic", {})
+    return tiny_learner(**settings), random_batch(3, 2)
 
 
 def empty(parts, device):
@@ -44,33 +51,36 @@ def emptied(learner, device):
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
 def test_an_update_stays_on_its_device_and_never_waits_for_a_number(changes):
     # A fake tensor refuses to meet one of another device, and to tell its value to Python.
-    learner = tiny_learner(**EVERYTHING | changes)
-    batch = random_batch()
-    noise = learner.noise(0, 0, batch)
+    learner, batch = small_update(changes)
+    noise = noise_of(learner, batch)
     with FakeTensorMode():
         emptied(learner, ACCELERATOR)
-        losses = learner(empty(batch, ACCELERATOR), empty(noise, ACCELERATOR), 0)
+        losses, metrics = terms_of(learner, empty(batch, ACCELERATOR), noise=empty(noise, ACCELERATOR))
         backward(learner, losses)
-    made = [*losses.terms.values(), *losses.parts.values(), *(p.grad for p in learner.parameters())]
+    made = [*metrics.values(), *losses.values(), *(p.grad for p in learner.parameters())]
     assert {value.device.type for value in made} == {ACCELERATOR}
 
 
 @pytest.mark.skipif(torch.backends.cuda.is_built(), reason="the stand-in is for builds of torch without CUDA")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ makes the stand-in for what a CUDA build of torch has")
-def test_whole_updates_stay_on_a_cuda_device_and_never_wait_for_it(tmp_path):
-    """Noise, losses, gradients, clipping, optimisers and the watch for NaN, in full and in half precision."""
+@pytest.mark.parametrize("cases", ["few", pytest.param("all", marks=pytest.mark.slow)])
+def test_whole_updates_stay_on_a_cuda_device_and_never_wait_for_it(cases, tmp_path):
+    """Noise, losses, gradients, clipping, the check for NaN and fused Adam, in full and in half precision."""
     stand_in, here, files = tmp_path / "stand_in.so", Path(__file__).parent, Path(torch.__file__).parent
     options = ["-std=c++20", "-shared", "-fPIC", f"-I{files / 'include'}", f"-L{files / 'lib'}"]
     links = [f"-Wl,-rpath,{files / 'lib'}", "-lc10", "-ltorch_cpu"]
     subprocess.run(["g++", *options, here / "cuda_stand_in.cpp", "-o", stand_in, *links], check=True)
-    command, environment = [sys.executable, here / "fake_cuda_updates.py"], os.environ | {"LD_PRELOAD": str(stand_in)}
+    command, environment = (
+        [sys.executable, here / "fake_cuda_updates.py", cases],
+        os.environ | {"LD_PRELOAD": str(stand_in)},
+    )
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     assert run.stdout.endswith("all on cuda\n"), run.stderr
 
 
 def test_double_precision_goes_all_the_way():
     learner = tiny_learner(**EVERYTHING).double()
-    losses = losses_of(learner, random_batch(dtype=torch.float64))
+    losses, metrics = terms_of(learner, random_batch(dtype=torch.float64))
     backward(learner, losses)
-    assert {value.dtype for value in losses.terms.values()} == {torch.float64}
+    assert {value.dtype for value in metrics.values()} == {torch.float64}
     assert {parameter.grad.dtype for parameter in learner.parameters()} == {torch.float64}

@@ -4,23 +4,20 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_learner import ACTIONS, tiny_learner
+from tiny_learner import ACTIONS, random_batch, terms_of, tiny_learner
 
-from ccwm.agents.export import AgentCard, WrongImage, load_agent, save_agent
+from ccwm.agents.export import FORMAT, AgentCard, BadAgent, load_agent, load_card, save_agent
 from ccwm.agents.recurrent import RecurrentPolicy
-from ccwm.settings.agent import Env
-from ccwm.settings.schema import Render
+from ccwm.errors import UserError
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (3, 2, 32, 32, 3), dtype=np.uint8)  # [step, B, size, size, 3]
 
 
 def card_of(learner, **changes):
-    """The card of a tiny learner with retracing."""
     return AgentCard(**{
-        "task": "maze_two_rooms", "variant": "ccwm", "seed": 3, "actions": ACTIONS, "env_steps": 480, "updates": 20,
-        "env": Env(size=32), "render": Render(), "model": learner.world_model.settings,
-        "retrace": learner.retracing.settings, "truncation": learner.retracing.truncation,
-        "actor_critic": learner.actor_critic.settings,
+        "task": "maze_two_rooms", "variant": "ccwm", "seed": 3, "observation_shape": (32, 32, 3),
+        "observation_dtype": "uint8", "action_size": ACTIONS, "env_steps": 480, "updates": 20,
+        "config": learner.config,
     } | changes)  # fmt: skip
 
 
@@ -35,67 +32,100 @@ def test_a_loaded_agent_is_the_one_that_was_saved(exported):
     directory, learner = exported
     assert sorted(path.name for path in directory.iterdir()) == ["agent.json", "agent.safetensors"]
     agent = load_agent(directory)
-    assert agent.card == card_of(learner)
+    assert agent.card == load_card(directory) == card_of(learner)
     assert not agent.training
     saved, loaded = learner.state_dict(), agent.state_dict()
     assert saved.keys() == loaded.keys()
     assert all(torch.equal(value, loaded[name]) for name, value in saved.items())
-    policy = RecurrentPolicy(learner.world_model, learner.actor_critic.actor)
-    policy.reset([0, 0])
+
+
+def test_it_acts_as_the_policy_of_the_learner_in_every_environment(exported):
+    directory, learner = exported
+    agent = load_agent(directory)
     agent.reset(2)
+    policies = [RecurrentPolicy(learner.world_model, learner.actor_critic.actor), agent.policy()]
+    for policy in policies:
+        policy.reset(0)
     for frame in FRAMES:
-        assert np.array_equal(agent.act(frame), policy.act(frame))
+        wanted = np.stack([policy.act(row) for policy, row in zip(policies, frame, strict=True)])
+        assert np.array_equal(agent.act(frame), wanted)
+
+
+def test_a_batch_acts_as_its_rows_do_alone_to_the_last_bit(tmp_path):
+    """With wide layers, where products of matrices do differ between batch sizes."""
+    learner = tiny_learner(actor_critic={"init_std": 1.0, "units": 256}, model={"deter": 256, "hidden": 256})
+    save_agent(tmp_path, learner, card_of(learner))
+    together, alone = load_agent(tmp_path), load_agent(tmp_path)
+    together.reset(2)
+    actions = np.stack([together.act(frame) for frame in FRAMES])
+    for row in range(2):
+        alone.reset()
+        assert np.array_equal(np.stack([alone.act(frame[row]) for frame in FRAMES]), actions[:, row])
+
+
+def test_a_policy_may_explore(exported):
+    agent = load_agent(exported[0])
+    greedy, exploring = agent.policy(), agent.policy(exploration=0.5)
+    greedy.reset(1)
+    exploring.reset(1)
+    assert not np.array_equal(greedy.act(FRAMES[0, 0]), exploring.act(FRAMES[0, 0]))
+
+
+def test_a_reset_begins_a_new_episode(exported):
+    agent = load_agent(exported[0])
+    agent.reset(2)
+    first = [agent.act(frame) for frame in FRAMES]
+    assert not np.array_equal(agent.act(FRAMES[0]), first[0])
+    agent.reset(2)
+    assert np.array_equal(agent.act(FRAMES[0]), first[0])
 
 
 def test_a_dreamer_is_exported_without_retracing(tmp_path):
     dreamer = tiny_learner(retrace={"weight": 0.0})
-    card = card_of(tiny_learner(), retrace=tiny_learner().retracing.settings.model_copy(update={"weight": 0.0}))
-    save_agent(tmp_path, dreamer, card)
-    assert load_agent(str(tmp_path)).retracing is None
+    save_agent(tmp_path, dreamer, card_of(dreamer))
+    agent = load_agent(str(tmp_path))
+    assert (agent.retracing, agent.truncation) == (None, None)
+
+
+def test_the_threshold_that_auto_has_found_is_exported(tmp_path):
+    learner = tiny_learner(truncation={"mode": "auto", "window": 2})
+    terms_of(learner, random_batch())
+    save_agent(tmp_path, learner, card_of(learner))
+    agent = load_agent(tmp_path)
+    assert agent.truncation.threshold == learner.truncation.threshold
+    assert agent.truncation.num_updates == 1
 
 
 def test_an_episode_must_be_begun(exported):
-    with pytest.raises(ValueError, match=r"reset\(batch\)"):
+    with pytest.raises(UserError) as error:
         load_agent(exported[0]).act(FRAMES[0])
+    assert "reset(batch)" in error.value.hint
 
 
 @pytest.mark.parametrize(
-    "image",
+    ("observation", "found", "hint"),
     [
-        FRAMES[0].astype(np.float32),
-        FRAMES[0][:1],
-        FRAMES[0].transpose(0, 3, 1, 2),
-        np.zeros((2, 64, 64, 3), dtype=np.uint8),
+        (np.full((2, 32, 32, 3), np.nan), "float64", "6144"),  # 2 · 32 · 32 · 3
+        (FRAMES[0].astype(np.float32), "float32", "numpy.uint8"),
+        (FRAMES[0].transpose(0, 3, 1, 2), "(2, 3, 32, 32)", "agent.card.config.env"),
+        (FRAMES[0][:, :16], "(2, 16, 32, 3)", "agent.card.config.env"),
+        (FRAMES[0][:1], "(1, 32, 32, 3)", "reset(batch)"),
+        (FRAMES[0][0], "(32, 32, 3)", ""),
+        (FRAMES[0].tolist(), "list", "NumPy"),
     ],
-    ids=["type", "rows", "channels first", "size"],
+    ids=["NaN", "dtype", "channels first", "size", "rows", "no batch axis", "list"],
 )
-def test_a_wrong_image_is_refused(exported, image):
+def test_a_wrong_observation_is_refused_with_what_to_do(exported, observation, found, hint):
     agent = load_agent(exported[0])
     agent.reset(2)
-    with pytest.raises(ValueError, match=r"uint8 images of shape \(2, 32, 32, 3\)"):
-        agent.act(image)
+    with pytest.raises(UserError) as error:
+        agent.act(observation)
+    assert "uint8 (2, 32, 32, 3)" in str(error.value)
+    assert found in str(error.value)
+    assert hint in error.value.hint
 
 
-@pytest.mark.parametrize(
-    ("image", "cure"),
-    [
-        (np.full((2, 32, 32, 3), np.nan), r"got float64 .*: 6144 of its values are NaN or infinite; give pixels"),
-        (FRAMES[0].astype(np.float32), "give pixels from 0 to 255 as numpy.uint8"),
-        (FRAMES[0].transpose(0, 3, 1, 2), "put the channels last"),
-        (FRAMES[0][:, :16], "scale the picture to 32 × 32 RGB"),
-        (FRAMES[0][0], r"got uint8 \(32, 32, 3\): reset\(batch\) says how many"),
-        (FRAMES[0].tolist(), "got list: pass a NumPy array"),
-    ],
-    ids=["NaN", "type", "channels first", "size", "rows", "list"],
-)
-def test_a_wrong_image_is_refused_with_its_cure(exported, image, cure):
-    agent = load_agent(exported[0])
-    agent.reset(2)
-    with pytest.raises(WrongImage, match=cure):
-        agent.act(image)
-
-
-def test_a_single_world_needs_no_batch_axis(exported):
+def test_a_single_environment_needs_no_batch_axis(exported):
     agent, other = load_agent(exported[0]), load_agent(exported[0])
     agent.reset()
     other.reset(1)
@@ -108,7 +138,7 @@ def test_a_single_world_needs_no_batch_axis(exported):
 @pytest.mark.parametrize("name", ["agent.json", "agent.safetensors"])
 def test_a_missing_file_is_named(exported, name):
     (exported[0] / name).unlink()
-    with pytest.raises(FileNotFoundError, match=name):
+    with pytest.raises(BadAgent, match=name):
         load_agent(exported[0])
 
 
@@ -117,33 +147,60 @@ def rewrite_card(directory, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def test_a_card_of_another_version_is_refused(exported):
-    rewrite_card(exported[0], format=2)
-    with pytest.raises(ValueError, match=r"agent format 2, this version of ccwm reads 1"):
+def test_a_card_of_another_format_is_refused(exported):
+    rewrite_card(exported[0], format=FORMAT + 1)
+    with pytest.raises(BadAgent, match=rf"format {FORMAT + 1}"):
         load_agent(exported[0])
-    rewrite_card(exported[0], format=1, novelty=True)
-    with pytest.raises(ValueError, match=r"agent\.json is not an agent of this version"):
+
+
+def test_a_card_with_unknown_keys_is_refused_by_name(exported):
+    rewrite_card(exported[0], novelty=True)
+    with pytest.raises(BadAgent, match=r"agent\.json.*novelty"):
+        load_agent(exported[0])
+
+
+def test_a_card_with_a_wrong_setting_is_refused_by_name(exported):
+    card = json.loads((exported[0] / "agent.json").read_text())
+    card["config"]["model"]["deter"] = -1
+    rewrite_card(exported[0], config=card["config"])
+    with pytest.raises(BadAgent, match=r"config\.model\.deter"):
+        load_agent(exported[0])
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1, 2]", b"\xff\xfe\x00", b"null"])
+def test_a_card_that_is_no_card_is_refused(exported, content):
+    (exported[0] / "agent.json").write_bytes(content)
+    with pytest.raises(BadAgent, match=r"agent\.json"):
         load_agent(exported[0])
 
 
 def test_weights_that_do_not_fit_the_card_are_refused(exported):
-    directory, _ = exported
-    rewrite_card(directory, actions=ACTIONS + 1)
-    with pytest.raises(ValueError, match=r"(?s)agent\.safetensors does not fit .*size mismatch"):
-        load_agent(directory)
+    rewrite_card(exported[0], action_size=ACTIONS + 1)
+    with pytest.raises(BadAgent, match=r"agent\.safetensors"):
+        load_agent(exported[0])
 
 
-def test_a_missing_weight_is_refused(exported):
-    directory, _ = exported
-    weights = load_file(directory / "agent.safetensors")
+def test_a_missing_weight_is_refused_by_name(exported):
+    path = exported[0] / "agent.safetensors"
+    weights = load_file(path)
     del weights["actor_critic.actor.layers.0.weight"]
-    save_file(weights, directory / "agent.safetensors")
-    with pytest.raises(ValueError, match=r"(?s)agent\.safetensors does not fit .*Missing key.*actor\.layers\.0"):
-        load_agent(directory)
+    save_file(weights, path)
+    with pytest.raises(BadAgent, match=r"agent\.safetensors") as error:
+        load_agent(exported[0])
+    assert "actor_critic.actor.layers.0.weight" in error.value.hint
 
 
 def test_a_torn_file_is_refused(exported):
     path = exported[0] / "agent.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"agent\.safetensors is damaged"):
+    with pytest.raises(BadAgent, match=r"agent\.safetensors"):
         load_agent(exported[0])
+
+
+def test_an_agent_does_not_depend_on_the_seed_that_is_in_force(exported):
+    """Building the networks draws initial weights; what is loaded replaces every one."""
+    torch.manual_seed(1)
+    one = load_agent(exported[0]).state_dict()
+    torch.manual_seed(2)
+    other = load_agent(exported[0]).state_dict()
+    assert all(torch.equal(value, other[name]) for name, value in one.items())

@@ -1,73 +1,19 @@
 """One update of the whole agent: what reaches what, and what must not matter."""
 
+import math
+
 import pytest
 import torch
-from tiny_learner import backward, losses_of, random_batch, reached, tiny_learner
+from tiny_learner import backward, noise_of, random_batch, reached, terms_of, tiny_learner
 from torch.testing import assert_close
 
 RETRACE_LOSSES = ["bisimulation", "l2", "reconstruction"]
 ADAPTIVE = {"mode": "adaptive", "window": 2, "threshold": 0.5}
 
 
-def test_a_reset_within_a_window_is_a_fresh_start():
-    model = tiny_learner().double().world_model
-    batch = random_batch(5, 2, dtype=torch.float64)
-    batch.is_first[2] = True
-    noise = torch.randn(5, 2, 3, dtype=torch.float64)
-    whole = model.observe(batch, noise)
-    fresh = type(batch)(*(part[2:].clone() for part in batch))
-    fresh.is_first[0] = False  # a window starts from the zero state by itself …
-    fresh.action[0] = 0.0  # … and an episode with no action
-    alone = model.observe(fresh, noise[2:])
-    assert_close(tuple(whole.posterior.map(lambda part: part[2:])), tuple(alone.posterior))
-    assert_close(whole.prior.mean[2:], alone.prior.mean)
-
-
-def test_a_reset_clears_its_own_row_alone():
-    model = tiny_learner().double().world_model
-    batch = random_batch(5, 2, dtype=torch.float64)
-    noise = torch.randn(5, 2, 3, dtype=torch.float64)
-    before = model.observe(batch, noise).posterior.feature
-    batch.is_first[2, 0] = True
-    after = model.observe(batch, noise).posterior.feature
-    assert_close(after[:, 1], before[:, 1])
-    assert_close(after[:2], before[:2])
-    assert (after[2:, 0] - before[2:, 0]).abs().amax(-1).gt(1e-3).all()
-
-
-def test_the_prior_of_a_step_does_not_see_its_image():
-    model = tiny_learner().world_model
-    batch = random_batch(4, 1)
-    noise = torch.randn(4, 1, 3)
-    before = model.observe(batch, noise)
-    batch.observation[2] = 0
-    after = model.observe(batch, noise)
-    assert torch.equal(after.prior.mean[:3], before.prior.mean[:3])
-    assert not torch.equal(after.prior.mean[3], before.prior.mean[3])
-    assert not torch.equal(after.posterior.mean[2], before.posterior.mean[2])
-
-
-def test_every_term_compares_a_step_with_itself():
-    learner = tiny_learner(model={"continues": True})
-    batch = random_batch(4, 2)
-    batch.continues[1, 0] = 0.0
-    model, noise = learner.world_model, torch.randn(4, 2, 3)
-    observed = model.observe(batch, noise)
-    terms = model.losses(batch, observed)
-    image, reward, alive = [], [], []
-    for t in range(4):
-        feature = observed.posterior.feature[t]
-        image.append(0.5 * (model.decoder(feature) - batch.observation[t] / 255 + 0.5).square().sum((1, 2, 3)))
-        reward.append(0.5 * (model.reward(feature) - batch.reward[t]).square())
-        probability = torch.sigmoid(model.continues(feature))
-        alive.append(-torch.where(batch.continues[t] == 1, probability, 1 - probability).log())
-    for name, steps in (("image", image), ("reward", reward), ("continues", alive)):
-        assert_close(terms[name], torch.stack(steps).mean())
-
-
-def updated(learner, batch):
+def stepped(learner, batch):
     """Every weight after one step of Adam on every part."""
-    backward(learner, losses_of(learner, batch))
+    backward(learner, terms_of(learner, batch).losses)
     for group in learner.parts().values():
         torch.optim.Adam(group, lr=1e-3).step()
     return learner.state_dict()
@@ -76,18 +22,15 @@ def updated(learner, batch):
 def test_dreamer_is_the_learner_without_retracing_to_the_bit():
     dreamer, stripped, ccwm = (tiny_learner(retrace={"weight": weight}) for weight in (0.0, 1.0, 1.0))
     assert dreamer.retracing is None
-    stripped.retracing = None  # built as CCWM is: the other weights must not have moved for it
+    assert dreamer.truncation is None
+    stripped.retracing = stripped.truncation = None  # built as CCWM is: no other weight may differ for it
     batch = random_batch()
-    noise = dreamer.noise(0, 0, batch)
-    assert noise.retraced.numel() == 0
-    for one, other in zip(noise[:-1], ccwm.noise(0, 0, batch)[:-1], strict=True):
-        assert torch.equal(one, other)
-    mine, theirs = losses_of(dreamer, batch), losses_of(ccwm, batch)
-    assert not any(name.startswith("retrace/") for name in mine.terms)
-    assert all(torch.equal(value, theirs.terms[name]) for name, value in mine.terms.items())
+    mine, theirs = terms_of(dreamer, batch).metrics, terms_of(ccwm, batch).metrics
+    assert not any(name.startswith("retrace/") for name in mine)
+    assert all(torch.equal(value, theirs[name]) for name, value in mine.items())
     first = {name: value.clone() for name, value in dreamer.state_dict().items()}
     assert all(torch.equal(value, ccwm.state_dict()[name]) for name, value in first.items())
-    after, again, with_retracing = updated(dreamer, batch), updated(stripped, batch), updated(ccwm, batch)
+    after, again, with_retracing = stepped(dreamer, batch), stepped(stripped, batch), stepped(ccwm, batch)
     assert list(after) == list(again)
     for name, value in after.items():
         assert torch.equal(value, again[name]), name
@@ -103,11 +46,11 @@ def test_every_parameter_learns_from_the_loss_of_its_part_alone(loss, way):
     learner = tiny_learner(retrace={"loss": loss, "reverse_action": way}, model={"continues": True})
     groups = learner.parts()
     assert ("reverse" in groups) == (way == "separate")
-    losses = losses_of(learner, random_batch())
-    assert losses.parts.keys() == groups.keys()
+    losses = terms_of(learner, random_batch()).losses
+    assert losses.keys() == groups.keys()
     name_of = {id(parameter): name for name, parameter in learner.named_parameters()}
     taught = []
-    for part, part_loss in losses.parts.items():
+    for part, part_loss in losses.items():
         learner.zero_grad()
         part_loss.backward(inputs=groups[part], retain_graph=True)
         moved = [name for name, p in learner.named_parameters() if p.grad is not None and p.grad.any()]
@@ -120,90 +63,110 @@ def test_every_parameter_learns_from_the_loss_of_its_part_alone(loss, way):
 @pytest.mark.parametrize("signal", ["value", "q"])
 def test_the_model_and_retrace_losses_have_no_path_to_actor_or_critic(loss, signal):
     learner = tiny_learner(retrace={"loss": loss}, truncation=ADAPTIVE | {"signal": signal})
-    losses = losses_of(learner, random_batch())
-    assert not any(reached(losses.parts["model"], learner.actor_critic.parameters()))
-    assert all(reached(losses.parts["model"], learner.retracing.parameters()))
+    losses = terms_of(learner, random_batch()).losses
+    assert not any(reached(losses["model"], learner.actor_critic.parameters()))
+    assert all(reached(losses["model"], learner.retracing.parameters()))
 
 
 @pytest.mark.parametrize("gradient", ["dynamics", "reinforce"])
-def test_dreams_have_no_path_to_what_was_observed(gradient):
+def test_imagination_has_no_path_to_what_was_observed(gradient):
     learner = tiny_learner(actor_critic={"gradient": gradient})
-    losses = losses_of(learner, random_batch())
+    losses = terms_of(learner, random_batch()).losses
     for part in ("actor", "critic"):
-        assert not any(reached(losses.parts[part], learner.world_model.encoder.parameters()))
-        assert not any(reached(losses.parts[part], learner.retracing.parameters()))
+        assert not any(reached(losses[part], learner.world_model.encoder.parameters()))
+        assert not any(reached(losses[part], learner.retracing.parameters()))
 
 
-def test_the_order_of_a_batch_does_not_matter():
+def learned(learner, batch, noise):
+    """Metrics and gradients of one update with this noise."""
+    losses, metrics = terms_of(learner, batch, noise=noise)
+    backward(learner, losses)
+    return {**metrics, "gradients": torch.cat([parameter.grad.flatten() for parameter in learner.parameters()])}
+
+
+@pytest.mark.parametrize("starts", [None, 3])
+def test_the_order_of_a_batch_does_not_matter(starts):
     learner = tiny_learner(
-        retrace={"horizon": 2, "samples": 2}, truncation=ADAPTIVE, model={"continues": True}
+        retrace={"horizon": 2, "samples": 2},
+        truncation=ADAPTIVE,
+        model={"continues": True},
+        actor_critic={"starts_per_window": starts},
     ).double()
     batch = random_batch(5, 4, dtype=torch.float64)
     batch.is_first[2, 1] = True
     batch.continues[3, 2] = 0.0
-    noise = learner.noise(0, 0, batch)
+    noise = noise_of(learner, batch)
     order = torch.tensor([2, 0, 3, 1])
 
-    def dreams(value):
-        """Dreams start from every [T, B] posterior: put their B into the new order."""
-        return value.unflatten(1, (5, 4))[:, :, order].flatten(1, 2)
+    def rollouts(value):
+        """Rollouts start from [starts, B] posteriors: put their B into the new order."""
+        return value.unflatten(1, (-1, 4))[:, :, order].flatten(1, 2)
 
     moved = type(batch)(*(part[:, order] for part in batch))
     moved_noise = noise._replace(
         posterior=noise.posterior[:, order],
-        dream=dreams(noise.dream),
-        action=dreams(noise.action),
+        start=noise.start[:, order],
+        imagined=rollouts(noise.imagined),
+        action=rollouts(noise.action),
         retraced=noise.retraced[:, :, :, order],
     )
-    first, second = learner(batch, noise, 0), learner(moved, moved_noise, 0)
-    assert 0 < first.terms["retrace/truncated_share"] < 1
-    assert_close(second.terms, first.terms)
-    for losses in (first, second):
-        backward(learner, losses)
-        losses.terms["gradients"] = torch.cat([p.grad.flatten() for p in learner.parameters()])
-    assert_close(second.terms["gradients"], first.terms["gradients"])
+    first, second = learned(learner, batch, noise), learned(learner, moved, moved_noise)
+    assert 0 < first["retrace/truncated_share"] < 1
+    assert_close(second, first)
 
 
-def test_one_window_does_not_see_another():
-    learner = tiny_learner()
-    batch = random_batch(4, 3)
-    noise = torch.randn(4, 3, 3)
-    before = learner.world_model.observe(batch, noise).posterior.feature
-    batch.observation[:, 1] = 0
-    after = learner.world_model.observe(batch, noise).posterior.feature
-    assert_close(after[:, [0, 2]], before[:, [0, 2]])
-    assert not torch.allclose(after[:, 1], before[:, 1])
-
-
-def test_noise_is_a_function_of_seed_and_update():
-    learner, batch = tiny_learner(actor_critic={"starts": 6}), random_batch()
-    first = learner.noise(0, 0, batch)
-    torch.rand(3)  # the global stream has no part in it
-    for one, other in zip(first, learner.noise(0, 0, batch), strict=True):
-        assert torch.equal(one, other)
-    for other in (learner.noise(1, 0, batch), learner.noise(0, 1, batch)):
-        assert not torch.equal(first.posterior, other.posterior)
-        assert not torch.equal(first.retraced, other.retraced)
-    assert len(set(first.start.tolist())) == 6 == len(first.start)
-    assert first.dream.shape == (3, 6, 3)
+def test_imagination_starts_from_the_chosen_posteriors_of_each_window():
+    learner, batch = tiny_learner(actor_critic={"starts_per_window": 2}), random_batch(5, 3)
+    noise, seen = noise_of(learner, batch), []
+    observed, _ = learner.observe(batch, noise)
+    imagine = learner.actor_critic.imagine
+    learner.actor_critic.imagine = lambda start, *args, **options: (
+        seen.append(start),
+        imagine(start, *args, **options),
+    )[1]
+    learner.imagine(observed, noise)
+    (start,) = seen
+    wanted = [observed.posterior.feature[noise.start[row, column], column] for row in range(2) for column in range(3)]
+    assert_close(start.feature, torch.stack(wanted))
+    assert not start.feature.requires_grad
 
 
 def test_weights_scale_their_terms_once():
-    plain = losses_of(tiny_learner(), random_batch()).terms
+    plain = terms_of(tiny_learner(), random_batch()).metrics
     scales = {"observation_scale": 2.0, "reward_scale": 3.0, "kl_scale": 5.0}
-    scaled = losses_of(tiny_learner(model=scales, retrace={"weight": 7.0}), random_batch())
-    for name, scale in (
-        ("model/image", 2),
-        ("model/reward", 3),
-        ("model/kl", 5),
-        ("model/nats", 1),
-        ("retrace/loss", 7),
-    ):
-        assert_close(scaled.terms[name], scale * plain[name])
-    parts = ("model/image", "model/reward", "model/kl", "retrace/loss")
-    assert_close(scaled.parts["model"].detach(), sum(scaled.terms[name] for name in parts))
+    losses, scaled = terms_of(tiny_learner(model=scales, retrace={"weight": 7.0}), random_batch())
+    wanted = {"model/observation": 2, "model/reward": 3, "model/kl": 5, "model/nats": 1, "retrace/loss": 7}
+    for name, scale in wanted.items():
+        assert_close(scaled[name], scale * plain[name])
+    parts = ("model/observation", "model/reward", "model/kl", "retrace/loss")
+    assert_close(losses["model"].detach(), sum(scaled[name] for name in parts))
 
 
-def test_a_chain_as_long_as_the_window_is_refused():
-    with pytest.raises(ValueError, match=r"retrace\.horizon = 5 finds no chain in windows of 5 steps.*train\.length"):
-        losses_of(tiny_learner(retrace={"horizon": 5}), random_batch(5))
+def test_losses_and_metrics_by_name():
+    """The names of what is logged, which curves, studies and MLflow read."""
+    learner = tiny_learner(model={"continues": True}, truncation={"mode": "auto", "window": 2})
+    losses, metrics = terms_of(learner, random_batch())
+    assert losses.keys() == {"model", "actor", "critic"}
+    assert all(loss.requires_grad for loss in losses.values())
+    assert not any(metric.requires_grad for metric in metrics.values())
+    model = {f"model/{name}" for name in ("observation", "reward", "kl", "continues", "nats")}
+    retrace = {f"retrace/{name}" for name in ("loss", "truncated_share", "l1", "reward_kl", "w2", "threshold")}
+    actor_critic = {"actor/loss", "actor/entropy", "actor/std", "critic/loss", "critic/value", "critic/return",
+                    "critic/reward"}  # fmt: skip
+    assert metrics.keys() == model | retrace | actor_critic
+
+
+def test_every_layer_of_a_learner_is_redrawn():
+    learner = tiny_learner(model={"continues": True})
+    biases = [value for name, value in learner.named_parameters() if "bias" in name]
+    assert len(biases) > 20
+    assert not any(bias.any() for bias in biases)
+
+
+def test_a_learner_may_keep_torchs_own_initial_weights():
+    learner = tiny_learner(model={"init": "torch"})
+    critic = learner.actor_critic.critic.layers[0]
+    bound = 1 / math.sqrt(critic.in_features)  # torch's, for weights and biases alike
+    assert 0.9 * bound < critic.weight.abs().max() <= bound
+    assert critic.bias.any()
+    assert learner.world_model.rssm.cell.bias_hh.any()

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_learner import backward, losses_of, random_batch, tiny_learner
+from tiny_learner import backward, random_batch, terms_of, tiny_learner
 
 pytestmark = pytest.mark.xdist_group("learning")  # the tests share one trained learner
 
@@ -19,7 +19,7 @@ def walk():
     for t in range(LENGTH):
         place = (place + 6 * batch.action[t]).clamp(0, 24)
         for row, (top, left) in enumerate(place.long().tolist()):
-            batch.observation[t, row, :, top : top + 8, left : left + 8] = 255
+            batch.observation[t, row, top : top + 8, left : left + 8] = 255
         batch.reward[t] = place[:, 1] / 24
     batch.is_first[0] = True
     return batch
@@ -30,11 +30,11 @@ def train(learner, batch, *, updates, rates):
     optimisers = [torch.optim.Adam(parameters, lr=rate) for parameters, rate in rates]
     history = []
     for update in range(updates):
-        losses = losses_of(learner, batch, update=update)
+        losses, metrics = terms_of(learner, batch, update=update)
         backward(learner, losses)
         for optimiser in optimisers:
             optimiser.step()
-        history.append(losses.terms)
+        history.append(metrics)
     return [{name: float(sum(terms[name] for terms in span) / 10) for name in history[0]}
             for span in (history[:10], history[-10:])]  # fmt: skip
 
@@ -42,7 +42,7 @@ def train(learner, batch, *, updates, rates):
 @pytest.fixture(scope="module")
 def trained(walk):
     """A learner after 200 updates of all its parts, with its terms at their beginning and end."""
-    learner = tiny_learner(model=SIZES, retrace={"reverse_units": 32}, actor_critic={"starts": 16})
+    learner = tiny_learner(model=SIZES, retrace={"reverse_units": 32}, actor_critic={"starts_per_window": 4})
     parts = learner.parts()
     rates = [(parts["model"], 3e-3), (parts["actor"], 1e-3), (parts["critic"], 1e-3)]
     return learner, *train(learner, walk, updates=200, rates=rates)
@@ -50,17 +50,17 @@ def trained(walk):
 
 def test_the_model_and_its_retracing_fit_a_batch(trained):
     _, first, last = trained
-    assert last["model/image"] < first["model/image"] / 4
+    assert last["model/observation"] < first["model/observation"] / 4
     assert last["model/reward"] < first["model/reward"] / 1.5
     assert last["retrace/loss"] < first["retrace/loss"] / 2
 
 
-def test_the_actor_dreams_of_more_reward(trained):
+def test_the_actor_imagines_more_reward(trained):
     _, first, last = trained
     assert last["critic/reward"] > 2 * first["critic/reward"]
 
 
-def test_reverse_actions_are_learned_while_the_model_is_held_still(trained, walk):
+def test_reverse_actions_are_learned_with_the_model_as_it_is(trained, walk):
     learner = trained[0]
     before = [parameter.clone() for parameter in learner.world_model.parameters()]
     torch.manual_seed(1)

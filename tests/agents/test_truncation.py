@@ -1,158 +1,163 @@
+"""Which states stay in the retrace loss, on a line where the value of a state is its place."""
+
+from types import SimpleNamespace
+
 import pytest
 import torch
+from tiny_learner import random_batch, terms_of, tiny_learner
 from torch.testing import assert_close
 
-from ccwm.ops.truncation import (
-    VALUE_FLOOR,
-    adaptive_mask,
-    algorithm1_mask,
-    annealed_share,
-    kept_pairs,
-    outlier_threshold,
-    relative_changes,
-    scheduled_mask,
-)
+from ccwm.agents import truncation as module_of_truncation
+from ccwm.agents.truncation import Truncation
+from ccwm.settings.agent import Truncation as TruncationSettings
+from ccwm.structs import LatentState
 
 
-def column(*values):
-    return torch.tensor(values, dtype=torch.float64).unsqueeze(1)
+def value_of_place(feature):
+    return feature[..., 0]
 
 
-def steps(mask):
-    """A mask of one column as a string: 1 kept, 0 left out."""
-    return "".join(str(int(kept)) for kept in mask[:, 0])
+def on_the_line(*places):
+    """Posteriors [T, 1, 1] at these places."""
+    stoch = torch.tensor(places).reshape(-1, 1, 1)
+    return LatentState(torch.zeros_like(stoch), stoch, stoch, torch.ones_like(stoch))
 
 
-def adaptive(value, *, window, lookback, threshold=0.4):
-    return steps(adaptive_mask(column(*value), threshold=threshold, window=window, lookback=lookback))
+def truncation(**settings):
+    return Truncation(TruncationSettings(**settings), discount=0.5)
 
 
-def algorithm1(value, *, window, threshold=0.4):
-    return steps(algorithm1_mask(column(*value), threshold=threshold, window=window))
+def kept(module, *places, env_steps=0, batch=None):
+    """What truncation keeps, as 1s and 0s."""
+    batch = batch or SimpleNamespace(is_first=torch.zeros(len(places), 1, dtype=torch.bool))
+    actor_critic = SimpleNamespace(critic=value_of_place)
+    mask = module(batch, on_the_line(*places), None, actor_critic, env_steps)
+    return "".join(str(int(flag)) for flag in mask.squeeze(1))
 
 
-def test_changes_of_the_sliding_mean():
-    # Means of two: 1, 2, 4, 3, so Δ = 1/1, 2/2, 1/4
-    assert_close(relative_changes(column(1, 1, 3, 5, 1), window=2), column(1, 1, 0.25))
+JUMP = (1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0)  # single values: sudden at 5; means of two: sudden at 5 and 6
+ADAPTIVE = {"mode": "adaptive", "threshold": 0.4, "window": 2, "lookback": 1}
 
 
-def test_changes_of_single_values():
-    assert_close(relative_changes(column(2, 3, 3), window=1), column(0.5, 0))
+def test_truncation_by_settings():
+    assert kept(truncation(**{"mode": "none"}), *JUMP) == "11111111"
+    assert kept(truncation(**ADAPTIVE), *JUMP) == "11110001"
+    assert kept(truncation(**ADAPTIVE | {"lookback": 0}), *JUMP) == "11111001"
+    assert kept(truncation(**ADAPTIVE | {"lookback": None}), *JUMP) == "11100001"  # S = 2
+    assert kept(truncation(**ADAPTIVE | {"threshold": 0.6}), *JUMP) == "11110011"
+    assert kept(truncation(**ADAPTIVE | {"rule": "algorithm1"}), *JUMP) == "11111111"
 
 
-def test_negative_values_change_by_their_size():
-    assert_close(relative_changes(column(-1, -1, -3, -5, -1), window=2), column(1, 1, 0.25))
-    assert_close(relative_changes(column(-2, 1), window=1), column(1.5))  # |1 + 2| / |−2|
+def test_nothing_is_truncated_before_the_start():
+    assert kept(truncation(**ADAPTIVE | {"start": 100}), *JUMP, env_steps=99) == "11111111"
+    assert kept(truncation(**ADAPTIVE | {"start": 100}), *JUMP, env_steps=100) == "11110001"
 
 
-def test_a_value_near_zero_is_compared_with_the_floor():
-    assert VALUE_FLOOR == 0.01
-    assert_close(relative_changes(column(0, 0.002), window=1), column(0.2))  # 0.002 / 0.01
-    assert_close(relative_changes(column(-0.001, 0.004), window=1), column(0.5))  # 0.005 / 0.01
-    assert_close(relative_changes(column(0.02, 0.03), window=1), column(0.5))  # above the floor: 0.01 / 0.02
+def test_the_schedule_follows_environment_steps():
+    batch = SimpleNamespace(position=torch.arange(8).unsqueeze(1), episode_length=torch.full((8, 1), 8))
+    settings = {"mode": "scheduled", "final_share": 0.5, "final_share_steps": 1000}
+    assert kept(truncation(**settings), *JUMP, batch=batch) == "11110000"
+    assert kept(truncation(**settings), *JUMP, batch=batch, env_steps=500) == "11111100"
+    assert kept(truncation(**settings), *JUMP, batch=batch, env_steps=1000) == "11111111"
 
 
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_a_window_that_is_never_full_or_never_moves_detects_nothing(length):
-    value = torch.rand(length, 2)
-    assert relative_changes(value, window=3).shape == (0, 2)
-    assert adaptive_mask(value, threshold=0.1, window=3, lookback=3).all()
-    assert algorithm1_mask(value, threshold=0.1, window=3).all()
+def test_the_q_signal_looks_one_model_step_ahead():
+    # A step of the policy adds 1: Q = 2 + 0.5 · (place + 1), with a reward that is 2 everywhere.
+    model = SimpleNamespace(
+        predict=lambda state, action, noise: state._replace(stoch=state.stoch + action + noise),
+        reward=lambda feature: torch.full_like(feature[..., 0], 2.0),
+        discount=lambda feature, gamma: torch.full_like(feature[..., 0], gamma),
+    )
+    actor = SimpleNamespace(greedy=lambda feature: torch.ones_like(feature[..., :1]))
+    actor_critic = SimpleNamespace(actor=actor, critic=value_of_place)
+    got = truncation(signal="q").signal(on_the_line(0.0, 3.0), model, actor_critic)
+    assert_close(got, torch.tensor([[2.5], [4.0]]))
 
 
-def test_adaptive_with_a_window_of_two():
-    # Means of two: 1, 1, 1, 2, 3, 3, 3. Δ_2 = 1 and Δ_3 = ½ are sudden, at their newest steps t = 4 and 5.
-    value = [1, 1, 1, 1, 3, 3, 3, 3]
-    assert adaptive(value, window=2, lookback=0) == "11110011"
-    assert adaptive(value, window=2, lookback=1) == "11100011"  # 3 … 4 and 4 … 5
-    assert adaptive(value, window=2, lookback=2) == "11000011"
-    assert adaptive(value, window=2, lookback=3) == "10000011"
-    assert adaptive(value, window=2, lookback=0, threshold=0.6) == "11110111"  # only Δ_2
+def auto():
+    return truncation(mode="auto", window=1, lookback=0)
 
 
-def test_adaptive_with_a_window_of_three():
-    # Means of three: 1, 1, 2, 3, 4, 4. Δ_1 = 1 and Δ_2 = ½ (t = 4, 5) are sudden, Δ_3 = ⅓ (t = 6) is not.
-    value = [1, 1, 1, 1, 4, 4, 4, 4]
-    assert adaptive(value, window=3, lookback=0) == "11110011"
-    assert adaptive(value, window=3, lookback=2) == "11000011"
-    assert adaptive(value, window=3, lookback=0, threshold=0.3) == "11110001"
+def test_auto_truncates_what_is_unusual():
+    # Δ = 1/8, 1/9, 1/10, 1/11, 1/12, 48/13. The median is halfway between 1/10 and 1/9, so that η = 4 · 0.1056 = 0.42.
+    assert kept(auto(), 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 61.0) == "1111110"
 
 
-def test_a_change_of_exactly_the_threshold_is_not_sudden():
-    assert adaptive([2, 3, 3], window=1, lookback=0, threshold=0.5) == "111"
+def test_auto_truncates_nothing_where_all_changes_are_alike():
+    assert kept(auto(), 1.0, 2.0, 4.0, 8.0, 16.0, 8.0) == "111111"  # Δ = 1, 1, 1, 1, 1/2
 
 
-def test_a_lookback_longer_than_the_window_clears_all_before_the_change():
-    assert adaptive([1, 1, 1, 5, 5], window=1, lookback=3) == "00001"
-    assert adaptive([1, 1, 1, 5, 5], window=1, lookback=1000) == "00001"
+def test_auto_averages_its_median_over_updates():
+    module = auto()
+    kept(module, 1.0, 2.0)  # Δ = 1
+    kept(module, 1.0, 5.0)  # Δ = 4
+    assert_close(module.running_median, torch.tensor(2.5))
+    assert_close(module.threshold, torch.tensor(10.0))
 
 
-def test_columns_are_truncated_apart():
-    value = torch.cat([column(1, 1, 9, 9), column(1, 1, 1, 1)], 1)
-    mask = adaptive_mask(value, threshold=0.4, window=1, lookback=1)
-    assert steps(mask) == "1001"
-    assert steps(mask[:, 1:]) == "1111"
+def test_auto_follows_nothing_in_evaluation():
+    module = auto().eval()
+    kept(module, 1.0, 5.0)
+    assert module.num_updates == 0
 
 
-def test_algorithm1_to_the_letter_with_a_window_of_two():
-    # Δ = 0, 0, 1, ½, 0, 0 (see above): one calm Δ_j with j = k − 2 … k keeps state k, so that all stay …
-    assert algorithm1([1, 1, 1, 1, 3, 3, 3, 3], window=2) == "11111111"
-    # … but here means 1, 2, 4, 8, 8 give Δ = 1, 1, 1, 0: states 0 … 2 see no calm one.
-    assert algorithm1([1, 1, 3, 5, 11, 5], window=2) == "000111"
+def test_the_running_median_is_saved_with_the_agent():
+    module, other = auto(), auto()
+    kept(module, 1.0, 5.0)
+    other.load_state_dict(module.state_dict())
+    assert_close(other.threshold, torch.tensor(16.0))  # 4 · 4
 
 
-def test_algorithm1_to_the_letter_with_a_window_of_three():
-    # Means of three 1, 2, 4, 4 give Δ = 1, 1, 0: state 2 is the first whose j = k − 3 … k holds the calm Δ_2.
-    assert algorithm1([1, 1, 1, 4, 7, 1], window=3) == "001111"
-    # Means 1, 1, 2, 4, 8, 16 give Δ = 0, 1, 1, 1, 1: the calm Δ_0 is last seen from state 3. The last states see
-    # sudden ones only, and would be left out even where the prose keeps them.
-    assert algorithm1([1, 1, 1, 1, 4, 7, 13, 28], window=3) == "11110000"
+def test_auto_follows_a_moving_average_after_its_memory(monkeypatch):
+    monkeypatch.setattr(module_of_truncation, "MEMORY", 2)
+    module = auto()
+    for change in (1.0, 2.0, 8.0):
+        kept(module, 1.0, 1.0 + change)
+    # 1, then (1 + 2) / 2, then 1.5 + (8 − 1.5) / 2
+    assert_close(module.running_median, torch.tensor(4.75))
 
 
-def test_scheduled_leaves_out_the_end_of_every_episode():
-    # 0.3 of 10 steps is its last three; 0.5 of 5 steps is 2.5, of which the started one goes too.
-    position = torch.tensor([[5, 0], [6, 1], [7, 2], [8, 3], [9, 4]])
-    length = torch.tensor([[10, 5]] * 5)
-    assert steps(scheduled_mask(position, length, final_share=0.3)) == "11000"
-    assert steps(scheduled_mask(position, length, final_share=0.5)[:, 1:]) == "11100"
-    assert scheduled_mask(position, length, final_share=0.0).all()
-    assert not scheduled_mask(position, length, final_share=1.0).any()
+def test_auto_does_not_count_updates_before_the_start():
+    module = truncation(mode="auto", window=1, start=100)
+    kept(module, 1.0, 5.0, env_steps=99)
+    assert (module.num_updates, module.running_median) == (0, 0)
+    kept(module, 1.0, 5.0, env_steps=100)
+    assert (module.num_updates, module.running_median) == (1, 4)
 
 
-def test_scheduled_follows_each_step_where_a_window_crosses_an_episode_end():
-    position = torch.tensor([2, 3, 0, 1, 2]).unsqueeze(1)
-    length = torch.tensor([4, 4, 3, 3, 3]).unsqueeze(1)
-    assert steps(scheduled_mask(position, length, final_share=0.25)) == "10111"  # 3 of 4; 2.25 of 3
-    assert steps(scheduled_mask(position, length, final_share=0.5)) == "00110"  # 2 of 4; 1.5 of 3
+def test_only_auto_has_a_running_median_to_save():
+    assert truncation(mode="auto").state_dict().keys() == {"num_updates", "running_median"}
+    assert not truncation(mode="adaptive").state_dict()
 
 
-def test_the_final_share_falls_to_zero():
-    shares = [annealed_share(at, initial=0.4, steps=1000) for at in (0, 250, 1000, 5000)]
-    assert shares == pytest.approx([0.4, 0.3, 0.0, 0.0])
+def test_auto_resumes_at_its_running_median():
+    """Updates of a whole run are those of one that was saved and loaded within it."""
+    settings = {"truncation": {"mode": "auto", "window": 2, "lookback": 1}}
+    whole, first, resumed = (tiny_learner(**settings) for _ in range(3))
+    batches = [random_batch(seed=seed) for seed in range(4)]
+    thresholds = [terms_of(whole, batch, update=update).metrics for update, batch in enumerate(batches)]
+    for update in range(2):
+        terms_of(first, batches[update], update=update)
+    resumed.load_state_dict(first.state_dict())
+    for update in (2, 3):
+        metrics = terms_of(resumed, batches[update], update=update).metrics
+        assert metrics["retrace/threshold"] == thresholds[update]["retrace/threshold"]
+    assert resumed.truncation.num_updates == 4
+    assert len({float(metrics["retrace/threshold"]) for metrics in thresholds}) == 4
 
 
-def test_a_pair_needs_both_ends_and_no_reset_between():
-    kept = torch.tensor([1, 1, 0, 1, 1, 1], dtype=torch.bool).unsqueeze(1)
-    none = torch.zeros_like(kept)
-    assert steps(kept_pairs(kept, none)) == "10011"
-    reset = none.clone()
-    reset[4] = True  # an episode begins at 4: the pair (3, 4) is no transition, (4, 5) is one
-    assert steps(kept_pairs(kept, reset)) == "10001"
-    reset[0] = True  # a window that begins with its episode loses no pair
-    assert steps(kept_pairs(kept, reset)) == "10001"
-
-
-def test_the_fence_of_an_outlier_is_four_medians():
-    # Quartiles −0.03 and 0.03 of the signed changes: 0.03 + 1.5 · 0.06
-    assert_close(outlier_threshold(torch.tensor(0.03)), torch.tensor(0.12))
-
-
-def test_where_a_value_is_at_rest_a_change_of_a_hundredth_is_no_event():
-    assert_close(outlier_threshold(torch.tensor(0.0)), torch.tensor(0.01))
-    assert_close(outlier_threshold(torch.tensor(0.002)), torch.tensor(0.01))  # 0.008
-
-
-def test_the_fence_of_normal_changes_lies_at_2_7_standard_deviations():
-    # The upper quartile of a normal variable is 0.6745 σ, and 4 · 0.6745 = 2.698
-    changes = torch.randn(200_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64).abs()
-    assert_close(outlier_threshold(changes.quantile(0.5)), torch.tensor(2.698).double(), atol=0.03, rtol=0)
+@pytest.mark.parametrize("rule", ["prose", "algorithm1"])
+@pytest.mark.parametrize("signal", ["value", "q"])
+@pytest.mark.parametrize("mode", ["adaptive", "auto"])
+def test_a_mask_of_a_learner_is_that_of_its_signal(mode, signal, rule):
+    learner = tiny_learner(truncation={"mode": mode, "window": 2, "threshold": 0.3, "signal": signal, "rule": rule})
+    batch = random_batch(5, 4)
+    posterior = learner.world_model.observe(batch, torch.zeros(5, 4, 3)).posterior
+    module = learner.truncation
+    mask = module(batch, posterior, learner.world_model, learner.actor_critic, 0)
+    value = module.signal(posterior, learner.world_model, learner.actor_critic)
+    assert not value.requires_grad  # truncation trains nothing
+    assert value.shape == (5, 4)
+    assert torch.equal(mask, module.mask(value))
+    if (mode, rule) == ("adaptive", "prose"):
+        assert 0 < mask.sum() < 20

@@ -1,4 +1,4 @@
-"""Where reading a number would mean waiting for a device, a bad update is left out first and told of later."""
+"""Where reading a number would mean waiting for a device, a bad update is not stepped, and raises later."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from test_mixed_precision import assert_equal, batches, fit, fresh, overflow_at, scaled
+from test_mixed_precision import batches, overflow_at, plain, scaled, weights_and_adam
+from tiny_learner import assert_equal, random_batch, updated
 
 from ccwm.training import finite
-from ccwm.training.cycle import cycle_loader
-from ccwm.training.finite import NotFinite
-from ccwm.training.module import Counters
+from ccwm.training.finite import FiniteCheck, NotFinite
+from ccwm.training.update import Updater
+
+
+class Distant(torch.Tensor):
+    """A tensor of this CPU that says it is on an accelerator."""
+
+    device = torch.device("cuda")
 
 
 @pytest.fixture
-def late(monkeypatch):
-    """Make this CPU one of the devices whose numbers are not read at once."""
-    monkeypatch.setattr(finite, "reads_at_once", lambda value: False)
+def distant(monkeypatch):
+    """Make FiniteCheck believe that its numbers are on an accelerator."""
+    here = SimpleNamespace(**vars(torch))
+    here.cat = lambda parts: torch.cat(parts).as_subclass(Distant)
+    here.full = lambda shape, value, *, device: torch.full(shape, value)
+    monkeypatch.setattr(finite, "torch", here)
 
 
 def poisoned():
@@ -28,44 +37,66 @@ def poisoned():
     return drawn
 
 
-def test_good_updates_are_the_same_bits(late, monkeypatch):
-    unread = fit(fresh(), batches(3)).snapshot()
+def test_good_updates_are_the_same_bits(distant, monkeypatch):
+    unread = updated(plain(), batches(3)).state_dict()
     monkeypatch.undo()
-    assert_equal(unread, fit(fresh(), batches(3)).snapshot())
+    assert_equal(unread, updated(plain(), batches(3)).state_dict())
 
 
-def test_nothing_is_stepped_from_the_first_bad_update_on(late):
-    module = fit(fresh(), poisoned())
-    for tell in (module.averages, module.snapshot):
-        with pytest.raises(NotFinite) as told:
+def test_nothing_is_stepped_from_the_first_bad_update_on(distant):
+    updater = updated(plain(), poisoned())
+    for tell in (updater.averages, updater.state_dict):
+        with pytest.raises(NotFinite, match="update 1: model/reward, grad_norm/model not finite"):
             tell()
-        assert str(told.value).startswith("update 1: model/reward, grad_norm/model not finite")
-    before = fit(fresh(), batches(1)).snapshot()
-    assert_equal(module.learner.state_dict(), before["learner"])
-    optimisers = {part: optimiser.state_dict() for part, optimiser in module.parts_optimisers.items()}
-    assert_equal(optimisers, before["optimisers"])
+    assert_equal(weights_and_adam(updater), weights_and_adam(updated(plain(), batches(1))))
 
 
-def test_a_bad_gradient_of_a_fine_loss(late):
-    module = fresh()
-    overflow_at(module, 1)
+def test_a_bad_gradient_of_a_fine_loss(distant):
+    updater = updated(overflow_at(plain(), 1), batches(2))
     with pytest.raises(NotFinite, match="update 1: grad_norm/critic not finite"):
-        fit(module, batches(2)).snapshot()
+        updater.state_dict()
 
 
-def test_an_overflow_under_scaling_is_skipped_alone(late, monkeypatch):
-    def run():
-        module = fresh()
-        overflow_at(module, 1)
-        return fit(module, batches(3), scaled()).snapshot()
-
-    unread = run()
+def test_an_overflow_under_scaling_is_skipped_alone(distant, monkeypatch):
+    unread = updated(overflow_at(scaled(), 1), batches(3)).state_dict()
+    unread["sums"] = {name: value.as_subclass(torch.Tensor) for name, value in unread["sums"].items()}
     monkeypatch.undo()
-    assert_equal(unread, run())
+    assert_equal(unread, updated(overflow_at(scaled(), 1), batches(3)).state_dict())
     assert unread["sums"]["precision/skipped"] == 1
 
 
-@pytest.mark.parametrize(("device", "pinned"), [("cuda", True), ("cpu", False)])
-def test_batches_for_an_accelerator_are_pinned(device, pinned):
-    module = SimpleNamespace(device=torch.device(device), counters=Counters())
-    assert cycle_loader(module, None, 5).pin_memory is pinned
+def test_a_bad_loss_under_scaling_is_told_of_though_the_step_was_skipped(distant):
+    updater = updated(scaled(), poisoned())
+    with pytest.raises(NotFinite, match="update 1: model/reward not finite"):
+        updater.averages()
+
+
+def test_on_a_cpu_a_bad_update_is_refused_at_once():
+    updater = updated(plain(), batches(1))
+    with pytest.raises(NotFinite, match="update 1: model/reward, grad_norm/model not finite"):
+        updater.step(poisoned()[1])
+
+
+def test_a_check_reads_nothing_that_is_fine():
+    numbers = {"loss": torch.tensor(1.0)}, {"grad_norm/model": torch.tensor(2.0)}
+    check = FiniteCheck()
+    assert check.skip(0, *numbers, None) is None
+    check.raise_if_skipped()
+
+
+@pytest.mark.parametrize(("device", "pinned"), [("meta", True), ("cpu", False)])
+def test_batches_for_an_accelerator_are_pinned_and_cast(device, pinned, monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda part: (calls.append(part), part)[1])
+    world_model = SimpleNamespace(dtype=torch.float64)
+    updater = SimpleNamespace(
+        fabric=SimpleNamespace(device=torch.device(device)),
+        module=SimpleNamespace(learner=SimpleNamespace(world_model=world_model)),
+    )
+    batch = random_batch()
+    moved = Updater._on_device(updater, batch)
+    assert len(calls) == (len(batch) if pinned else 0)
+    assert {part.device.type for part in moved} == {device}
+    floats = {name for name, part in moved._asdict().items() if part.dtype == torch.float64}
+    assert floats == {"action", "reward", "continues"}
+    assert moved.observation.dtype == torch.uint8

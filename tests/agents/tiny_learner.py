@@ -1,34 +1,48 @@
-"""A learner small enough to run in milliseconds, and a batch to feed it."""
+"""A learner small enough to run in milliseconds, a batch to feed it, and the updates that training makes."""
 
+from unittest.mock import patch
+
+import lightning as L
 import torch
 
-from ccwm.agents.learner import Learner, Losses
-from ccwm.settings.agent import ActorCritic, Model, Retrace, Truncation
-from ccwm.structs import Batch
+from ccwm.agents.learner import Learner
+from ccwm.agents.noise import draw_noise
+from ccwm.settings.agent import AgentConfig
+from ccwm.structs import Batch, Terms
+from ccwm.training.module import CCWM
+from ccwm.training.update import Updater
 
 ACTIONS = 2
+TINY = {
+    "env": {"size": 32},
+    "model": {"depth": 2, "deter": 6, "stoch": 3, "hidden": 8, "activation": "elu", "reward_units": 8,
+              "free_nats": 0.0},
+    "retrace": {"reverse_units": 8},
+    "truncation": {"window": 2},
+    "actor_critic": {"horizon": 3, "units": 8},
+    "optimiser": {},
+    "replay": {},
+    "train": {"batch": 4, "length": 5},
+    "trainer": {"accelerator": "cpu"},
+}  # fmt: skip
 
 
-def tiny_learner(*, seed=0, size=32, model=None, retrace=None, truncation=None, actor_critic=None):
-    """A learner whose first weights are a function of the seed; the dicts override its tiny settings."""
+def config_of(sections, **changes):
+    """An AgentConfig of these sections, with what ``changes`` say of each."""
+    return AgentConfig.model_validate({name: values | changes.pop(name, {}) for name, values in sections.items()})
+
+
+def tiny_learner(*, seed=0, size=32, **changes):
+    """A learner whose initial weights are a function of the seed; the dicts override its tiny settings."""
     torch.manual_seed(seed)
-    return Learner(
-        model=Model(**{"depth": 2, "deter": 6, "stoch": 3, "hidden": 8, "activation": "elu", "reward_units": 8,
-                       "free_nats": 0.0}
-                    | (model or {})),
-        retrace=Retrace(**{"reverse_units": 8} | (retrace or {})),
-        truncation=Truncation(**(truncation or {})),
-        actor_critic=ActorCritic(**{"horizon": 3, "units": 8} | (actor_critic or {})),
-        size=size,
-        actions=ACTIONS,
-    )  # fmt: skip
+    return Learner(config_of(TINY, **changes), observation_shape=(size, size, 3), actions=ACTIONS)
 
 
 def random_batch(length=5, batch=3, *, seed=0, size=32, dtype=torch.float32):
     """B windows from the middle of longer episodes that end with the window."""
     generator = torch.Generator().manual_seed(seed)
     return Batch(
-        image=torch.randint(0, 256, (length, batch, 3, size, size), generator=generator, dtype=torch.uint8),
+        observation=torch.randint(0, 256, (length, batch, size, size, 3), generator=generator, dtype=torch.uint8),
         action=torch.rand(length, batch, ACTIONS, generator=generator, dtype=dtype) * 2 - 1,
         reward=torch.rand(length, batch, generator=generator, dtype=dtype),
         is_first=torch.zeros(length, batch, dtype=torch.bool),
@@ -39,16 +53,25 @@ def random_batch(length=5, batch=3, *, seed=0, size=32, dtype=torch.float32):
     )
 
 
-def losses_of(learner, batch, *, update=0, env_steps=0) -> Losses:
-    """The losses of one update with the noise that belongs to it."""
-    return learner(batch, learner.noise(0, update, batch), env_steps)
+def noise_of(learner, batch, *, update=0):
+    """The noise of an update of seed 0."""
+    return draw_noise(0, update, batch, learner.config)
+
+
+def terms_of(learner, batch, *, update=0, env_steps=0, noise=None) -> Terms:
+    """The losses and metrics of one update, with the noise that belongs to it or another."""
+    module = CCWM(learner, seed=0)
+    module.counters.updates, module.counters.env_steps = update, env_steps
+    noise = noise_of(learner, batch, update=update) if noise is None else noise
+    with patch("ccwm.training.module.draw_noise", lambda *inputs: noise):
+        return module.training_step(batch)
 
 
 def backward(learner, losses):
     """Fill every parameter's gradient as training does: each loss reaches its own part alone."""
     groups = learner.parts()
     learner.zero_grad()
-    for part, loss in losses.parts.items():
+    for part, loss in losses.items():
         loss.backward(inputs=groups[part], retain_graph=True)
 
 
@@ -56,3 +79,22 @@ def reached(loss, parameters):
     """For each parameter, whether the loss has any path to it."""
     gradients = torch.autograd.grad(loss, list(parameters), allow_unused=True, retain_graph=True)
     return [gradient is not None for gradient in gradients]
+
+
+def tiny_updater(*, plugin=None, precision=None, env_steps=0, **changes):
+    """An Updater of a tiny learner on this CPU, with a precision or with a precision plugin of Fabric's."""
+    fabric = L.Fabric(accelerator="cpu", devices=1, precision=precision, plugins=plugin)
+    module = CCWM(tiny_learner(**changes), seed=0)
+    module.counters.env_steps = env_steps
+    return Updater(fabric, module)
+
+
+def updated(updater, batches):
+    """The same updater, after an update for each batch."""
+    for batch in batches:
+        updater.step(batch)
+    return updater
+
+
+def assert_equal(one, other):
+    torch.testing.assert_close(one, other, rtol=0, atol=0)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ccwm.cli.data import data, task_of
+from ccwm.episode import Episode
 from ccwm.errors import run_main
 from ccwm.replay.store import EpisodeStore
-from ccwm.structs import Episode
 
 Answer = tuple[int, str, str]
 

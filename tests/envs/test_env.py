@@ -1,6 +1,5 @@
 """What every environment promises, on a world of each kind."""
 
-import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from small_env import KINDS, small
+from small_env import KINDS, digest, small
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 from ccwm.envs.change import Change
@@ -20,21 +19,10 @@ from ccwm.settings.agent import Env
 PLAY = """
 import sys
 sys.path.insert(0, {folder!r})
-from test_env import digest
+from small_env import digest
 for task in sys.argv[1:]:
     print(task, digest(task))
 """
-
-
-def digest(task: str) -> str:
-    """A hash of six steps from seed 5."""
-    env = small(task)
-    actions = np.random.default_rng(0).uniform(-1, 1, (6, *env.action_space.shape)).astype(np.float32)
-    found = hashlib.sha256(env.reset(seed=5)[0].tobytes())
-    for action in actions:
-        observation, reward, *_ = env.step(action)
-        found.update(observation.tobytes() + repr(reward).encode())
-    return found.hexdigest()
 
 
 class CountingWorld:

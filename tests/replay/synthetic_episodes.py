@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 
 PIXELS, VECTOR = (4, 4, 3), (5,)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 from ccwm.studies.embeddings import Embeddings, embed_states, tsne, used_perplexity, write_embeddings
 from ccwm.studies.trajectories import Seen
 

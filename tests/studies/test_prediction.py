@@ -5,7 +5,7 @@ import pytest
 from trained_agent import small_agent
 
 from ccwm.agents.policy import RandomPolicy
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 from ccwm.studies.prediction import (
     Prediction,
     horizon_rows,

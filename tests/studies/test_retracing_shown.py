@@ -12,7 +12,7 @@ from trained_agent import small_agent
 from ccwm.agents.export import Agent
 from ccwm.agents.policy import RandomPolicy
 from ccwm.settings.agent import Retrace
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 from ccwm.studies.drawings import retracing_figure, shown_steps
 from ccwm.studies.retracing import Window, choose_window, show_retracing, write_retracing
 from ccwm.studies.returns import agent_world

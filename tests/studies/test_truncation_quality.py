@@ -5,7 +5,7 @@ import pytest
 import torch
 from trained_agent import small_agent
 
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 from ccwm.studies.trajectories import Seen
 from ccwm.studies.truncation import Counts, count, harmonic_mean, lookback, own_mask, quality, truncation_quality
 

@@ -1,43 +1,24 @@
+"""A tiny module, and a batch of real episodes."""
+
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
-from training_project import ENTRY, ROOT, TASK, Project, write_params
+from project import TASK, Project
 
-from ccwm.tracking import ensure_store
-
-
-@pytest.fixture(scope="session")
-def collected(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with its random episodes and an empty MLflow store; read only."""
-    root = tmp_path_factory.mktemp("collected") / "project"
-    shutil.copytree(ROOT / "pipeline", root / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "claims.yaml", root)
-    (root / "dvc.yaml").touch()
-    write_params(root / "params.yaml")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{root}/mlflow.db")
-        ensure_store()
-    empty = (root / "mlflow.db").read_bytes()
-    project = Project(root)
-    stage = project.run("collect", "--task", TASK, "--seed", "0")
-    assert stage.end() == 0, stage.said
-    (root / "mlflow.db").write_bytes(empty)  # its experiment keeps artifacts under this very path
-    return project
-
-
-@pytest.fixture(scope="session")
-def finished(collected: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose agent was trained without interruption; read only."""
-    project = collected.copy(tmp_path_factory.mktemp("finished") / "project")
-    stage = project.run("train", *ENTRY)
-    assert stage.end() == 0, stage.said
-    return project
+from ccwm.replay.sampling import WindowSampler
+from ccwm.replay.store import EpisodeStore
+from ccwm.structs import Batch
+from ccwm.training.loop import build_module
+from ccwm.training.module import CCWM
 
 
 @pytest.fixture
-def project(collected: Project, tmp_path: Path) -> Project:
-    """A copy of the collected project that a test may change."""
-    return collected.copy(tmp_path / "project")
+def module(collected: Project) -> CCWM:
+    return build_module(collected.settings().agent, seed=0, observation_shape=(32, 32, 3), actions=2)
+
+
+@pytest.fixture
+def batches(collected: Project) -> list[Batch]:
+    store = EpisodeStore(collected.root / "data" / TASK / "0" / "train", read_only=True)
+    sampler = WindowSampler(store, batch=2, length=6, seed=0)
+    return [sampler.draw(update) for update in range(6)]

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import torch
-from training_project import SERVER
+from project import SERVER
 
-from ccwm.training.checkpoints import Checkpoints, NoCheckpoint, OtherCheckpoint
+from ccwm.training.checkpoints import VERSION, Checkpoints, NoCheckpoint, OtherCheckpoint
 
 
 def content(number: int) -> dict[str, Any]:
@@ -85,19 +85,19 @@ def test_a_damaged_newest_one_gives_way_to_the_previous(
 ) -> None:
     damage(newest(checkpoints))
     assert number_of(checkpoints) == 1
-    assert "000002.pt is left out" in caplog.text
+    assert "000002.pt" in caplog.text
 
 
 def test_none_left_is_refused(checkpoints: Checkpoints) -> None:
     for path in checkpoints.directory.glob("*.pt"):
         cut(path)
-    with pytest.raises(NoCheckpoint, match=r"none of the 2 checkpoints in .* is whole; remove it to restart"):
+    with pytest.raises(NoCheckpoint, match="none of the 2 checkpoints"):
         checkpoints.latest()
 
 
 def test_another_version_is_refused_by_name(checkpoints: Checkpoints) -> None:
     checkpoints.save({**content(3), "version": 99})
-    with pytest.raises(OtherCheckpoint, match=r"000003\.pt is not of this run: version \(99 there, 2 here\)\. Remove "):
+    with pytest.raises(OtherCheckpoint, match=rf"000003\.pt .*version \(99 there, {VERSION} here\)"):
         checkpoints.latest()
 
 
@@ -106,7 +106,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     Checkpoints(tmp_path, settings=settings).save(content(1))
     assert number_of(Checkpoints(tmp_path, settings=dict(settings))) == 1
     assert number_of(Checkpoints(tmp_path)) == 1  # whoever only looks compares nothing
-    told = r"000000\.pt is not of this run: model\.depth \(2 there, 3 here\), train\.batch \(4 there, 8 here\)\."
+    told = r"000000\.pt .*model\.depth \(2 there, 3 here\), train\.batch \(4 there, 8 here\)"
     with pytest.raises(OtherCheckpoint, match=told):
         Checkpoints(tmp_path, settings={**settings, "train.batch": 8, "model.depth": 3}).latest()
 

@@ -59,10 +59,10 @@ def test_each_part_has_its_episodes_and_their_returns(tmp_path: Path) -> None:
 
 
 def test_the_data_are_a_function_of_the_seed_and_not_of_the_workers(tmp_path: Path) -> None:
-    rows = {workers: collect(tmp_path / str(workers), workers=workers) for workers in (1, 3)}
-    assert rows[3] == rows[1]
+    rows = {workers: collect(tmp_path / str(workers), workers=workers) for workers in (1, 2)}
+    assert rows[2] == rows[1]
     assert len(files(tmp_path / "1")) == 3 + 1 + 2 + 1
-    assert files(tmp_path / "3") == files(tmp_path / "1")
+    assert files(tmp_path / "2") == files(tmp_path / "1")
     collect(tmp_path / "other", seed=1)
     assert files(tmp_path / "other") != files(tmp_path / "1")
 

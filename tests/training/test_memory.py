@@ -3,7 +3,7 @@ import sys
 
 PROGRAM = """
 import os, sys
-import torch
+import numpy as np
 from ccwm.training.memory import keep_freed_memory
 
 def resident():
@@ -12,7 +12,7 @@ def resident():
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
 before = resident()
-torch.ones(16_000_000)
+np.ones(8_000_000)
 print(resident() - before)
 """
 

@@ -17,9 +17,9 @@ from rollout_envs import Counting
 
 from ccwm.agents.policy import RandomPolicy
 from ccwm.envs.factory import make_env
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.settings.agent import Env
-from ccwm.structs import Episode
 from ccwm.training.rollouts import Rollout, play_episode, play_episodes
 
 ENV = Env(size=32, action_repeat=2, time_limit=20, render_quality="fast")
@@ -121,13 +121,11 @@ def test_an_episode_is_a_function_of_its_seed() -> None:
     assert (first[0].episode.action != first[1].episode.action).any()
 
 
-def test_more_workers_change_no_byte() -> None:
-    assert_same(played(MAZE, workers=2), played(MAZE))
-
-
 @pytest.mark.slow
-def test_more_workers_change_no_pixel_of_mujoco() -> None:
-    assert_same(played("cartpole_balance", workers=3), played("cartpole_balance"))
+@pytest.mark.parametrize("task", [MAZE, "cartpole_balance"])
+def test_more_workers_change_no_byte(task: str) -> None:
+    """The fast test of it is below, with a worker that dies, and in test_collect."""
+    assert_same(played(task, workers=3), played(task))
 
 
 def test_a_worker_that_dies_is_replayed(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -163,6 +161,11 @@ def test_a_user_error_stays_one_and_workers_inherit_one_thread_and_no_ctrl_c(mon
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
+def test_workers_need_no_torch() -> None:
+    code = "import sys, ccwm.training.collect; raise SystemExit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 ORPHANS = """
 from ccwm.agents.policy import RandomPolicy
 from ccwm.settings.agent import Env
@@ -173,7 +176,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("ended", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_workers_end_with_their_parent(folder: Path, ended: signal.Signals) -> None:
     (folder / "orphans.py").write_text(ORPHANS)
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])

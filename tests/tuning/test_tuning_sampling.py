@@ -1,19 +1,16 @@
-"""How points are proposed and given up."""
+"""How points are proposed and trials pruned."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState, create_trial
-from tuning_project import write_params
+from tuning_project import make_settings
 
 from ccwm.tuning.sampling import MedianAtStep, make_pruner, make_sampler
-
-optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -21,8 +18,8 @@ def objective(trial: optuna.Trial) -> float:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
-def test_a_restarted_process_proposes_new_points_and_a_repeated_search_the_same(tmp_path: Path, sampler: str) -> None:
-    tune = write_params(tmp_path / "params.yaml", sampler=sampler).tune
+def test_a_restarted_process_proposes_new_points_and_a_repeated_search_the_same(sampler: str) -> None:
+    tune = make_settings(sampler=sampler).tune
 
     def search(restarts: int) -> list[float]:
         storage = optuna.storages.InMemoryStorage()
@@ -66,8 +63,8 @@ def test_the_median_prunes_by_the_value_at_this_step() -> None:
 
 
 @pytest.mark.parametrize("pruner", ["hyperband", "none"])
-def test_the_other_pruners_judge_trials_too(tmp_path: Path, pruner: str) -> None:
-    tune = write_params(tmp_path / "params.yaml", pruner=pruner).tune
+def test_the_other_pruners_judge_trials_too(pruner: str) -> None:
+    tune = make_settings(pruner=pruner).tune
     study = optuna.create_study(
         study_name="judged",
         direction="maximize",

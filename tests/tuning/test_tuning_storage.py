@@ -1,153 +1,134 @@
-"""Storages: a journal that kills cannot break, processes that vanish, a database that is away."""
+"""Storages: a journal that kills cannot break, a database that is unreachable."""
 
 from __future__ import annotations
 
-import os
-import signal
+import multiprocessing
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import optuna
 import pytest
-from optuna.trial import TrialState
+from tuning_project import SERVER, make_settings
 
+from ccwm.settings.tune import Tune
 from ccwm.tuning import storage as storages
-from ccwm.tuning.storage import StorageAway, open_storage, shown
-from ccwm.tuning.workers import WORKER, Crew, queue_retry, root_number, standing
-
-optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-WORK = """
-import sys, time, pathlib, optuna
-from ccwm.tuning.storage import open_storage
-from ccwm.tuning.workers import Crew, WORKER
-folder = pathlib.Path(sys.argv[1])
-crew = Crew(folder)
-storage = open_storage(None, folder / "journal.jsonl", heartbeat=1)
-study = optuna.create_study(storage=storage, study_name="s", direction="maximize", load_if_exists=True)
-for _ in range(int(sys.argv[2])):
-    with crew.gate():
-        trial = study.ask()
-        trial.set_user_attr(WORKER, crew.name)
-    trial.suggest_float("x", 0.0, 1.0)
-    if len(sys.argv) > 3:
-        print(trial.number, flush=True)
-        time.sleep(600)
-    study.tell(trial, trial.params["x"])
-"""
+from ccwm.tuning.storage import StorageUnreachable, journal_path, open_storage, shown_storage, study_lock
 
 
-def worker(folder: Path, trials: int, *more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", WORK, str(folder), str(trials), *more], stdout=subprocess.PIPE, text=True
-    )
+@pytest.fixture
+def tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tune:
+    monkeypatch.chdir(tmp_path)
+    return make_settings().tune
 
 
-def load(folder: Path) -> optuna.Study:
-    return optuna.load_study(study_name="s", storage=open_storage(None, folder / "journal.jsonl", heartbeat=1))
+def squared(trial: optuna.Trial) -> float:
+    return trial.suggest_float("x", 0, 1) ** 2
 
 
-def test_processes_that_start_at_the_same_moment_all_work_and_a_killed_one_s_trial_is_begun_again(
-    tmp_path: Path,
-) -> None:
-    started = [worker(tmp_path, 3), worker(tmp_path, 3), worker(tmp_path, 1, "hang")]
-    assert started[2].stdout is not None
-    hanging = int(started[2].stdout.readline())
-    assert [process.wait() for process in started[:2]] == [0, 0]
-    study, crew = load(tmp_path), Crew(tmp_path)
-    with crew.gate():
-        assert crew.retry_dead(study) == []  # it hangs, but it lives
-    os.kill(started[2].pid, signal.SIGKILL)
-    started[2].wait()
-    with crew.gate():
-        assert crew.retry_dead(study) == [hanging]
-        assert crew.retry_dead(study) == []
-
-    assert len(standing(study.trials)) == 6  # what is retried does not count, what waits does not count yet
-    trial = study.ask()
-    trial.set_user_attr(WORKER, crew.name)
-    again = study.trials[trial.number]
-    assert root_number(again) == hanging
-    assert trial.suggest_float("x", 0.0, 1.0) == study.trials[hanging].params["x"]
-    study.tell(trial, 1.0)
-    assert len(standing(study.trials)) == 7
-    assert [each.state for each in study.trials].count(TrialState.FAIL) == 1
-    crew.leave()
-
-
-def test_a_process_that_dies_between_the_retry_and_its_mark_leaves_one_retry(tmp_path: Path) -> None:
-    process = worker(tmp_path, 1, "hang")
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.kill()
-    process.wait()
-    study, crew = load(tmp_path), Crew(tmp_path)
-    (dead,) = study.get_trials()
-    queue_retry(study, dead)  # and here the process dies, the old trial still running
-    with crew.gate():
-        assert crew.retry_dead(study) == [dead.number]
-    assert [trial.state for trial in study.trials] == [TrialState.FAIL, TrialState.WAITING]
-    crew.leave()
-
-
-def test_a_trial_that_kills_every_process_is_given_up_at_last(tmp_path: Path) -> None:
-    study = optuna.create_study(
-        storage=open_storage(None, tmp_path / "journal.jsonl", heartbeat=1), study_name="s", direction="maximize"
-    )
-    crew = Crew(tmp_path)
-    for _ in range(storages.RETRIES + 1):
-        study.ask().set_user_attr(WORKER, "nobody")
-        with crew.gate():
-            crew.retry_dead(study)
-    assert not study.get_trials(states=(TrialState.WAITING,))
-    assert len(standing(study.trials)) == 1
-    crew.leave()
-
-
-def test_a_torn_last_line_is_cut_off(tmp_path: Path) -> None:
-    journal = tmp_path / "journal.jsonl"
-    study = optuna.create_study(storage=open_storage(None, journal, heartbeat=1), study_name="s")
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+def test_a_torn_last_line_is_removed(tune: Tune) -> None:
+    study = optuna.create_study(storage=open_storage(tune), study_name="s")
+    study.optimize(squared, n_trials=2)
+    journal = journal_path(tune.study)
     whole = journal.read_bytes()
     journal.write_bytes(whole + b'{"op_code":4,"wor')  # killed while writing
 
-    again = load(tmp_path)
+    again = optuna.load_study(study_name="s", storage=open_storage(tune))
     assert journal.read_bytes() == whole
     with journal.open("ab") as file:  # and once more, while others have the study open
         file.write(b'{"op_code":4')
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
-    assert [len(each.trials) for each in (study, again, load(tmp_path))] == [3, 3, 3]
+    study.optimize(squared, n_trials=1)
+    third = optuna.load_study(study_name="s", storage=open_storage(tune))
+    assert [len(each.trials) for each in (study, again, third)] == [3, 3, 3]
 
 
-def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "journal.jsonl").write_text("no journal\n{}\n")
-    with pytest.raises(StorageAway, match=r"journal\.jsonl is damaged"):
-        open_storage(None, tmp_path / "journal.jsonl", heartbeat=1)
+def test_a_journal_that_is_one_torn_line_becomes_empty(tune: Tune) -> None:
+    journal = journal_path(tune.study)
+    journal.parent.mkdir(parents=True)
+    journal.write_bytes(b'{"op_code":0,"wor')
+    assert optuna.get_all_study_names(open_storage(tune)) == []
+    assert journal.read_bytes() == b""
 
 
-def test_a_database_that_is_away_is_told_at_once_without_its_password(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_refused(tune: Tune) -> None:
+    journal_path(tune.study).parent.mkdir(parents=True)
+    journal_path(tune.study).write_text("no journal\n{}\n")
+    with pytest.raises(StorageUnreachable, match=r"journal\.jsonl .*damaged"):
+        open_storage(tune)
+
+
+def test_an_unreachable_database_is_reported_at_once_without_its_password() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    address = f"postgresql://me:secret@127.0.0.1:{port}/studies"
-    with pytest.raises(StorageAway) as refused:
-        open_storage(address, tmp_path / "journal.jsonl", heartbeat=1)
+    tune = make_settings(storage=f"postgresql://me:secret@127.0.0.1:{port}/studies").tune
+    with pytest.raises(StorageUnreachable) as refused:
+        open_storage(tune)
     assert "tune.storage: postgresql://me:***@127.0.0.1" in str(refused.value)
-    assert "Connection refused" in str(refused.value)
-    assert "secret" not in str(refused.value) + shown(address, tmp_path)
+    assert "secret" not in str(refused.value) + shown_storage(tune)
 
 
-def test_a_database_that_never_answers_is_waited_for_so_long_and_no_longer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_never_answers_is_waited_for_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storages, "CONNECT_SECONDS", 2)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        began = time.monotonic()
-        with pytest.raises(StorageAway, match="does not answer"):
-            open_storage(f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/s", tmp_path / "j", heartbeat=1)
-    assert time.monotonic() - began < 20
+        tune = make_settings(storage=f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/s").tune
+        start = time.monotonic()
+        with pytest.raises(StorageUnreachable):
+            open_storage(tune)
+    assert time.monotonic() - start < 20
+
+
+def count_alone(tune: Tune, counter: Path, times: int) -> None:
+    """In a process: open the storage, and add 1 to a file as often as asked, reading and writing it under the lock."""
+    open_storage(tune)
+    lock = study_lock(tune)
+    for _ in range(times):
+        with lock:
+            number = int(counter.read_text())
+            time.sleep(0.005)
+            counter.write_text(str(number + 1))
+            lock.release()  # early, as when a trial has begun
+
+
+@pytest.mark.parametrize("several_hosts", [False, True])
+def test_processes_open_a_new_storage_at_once_and_exclude_each_other(
+    tune: Tune, tmp_path: Path, several_hosts: bool, request: pytest.FixtureRequest
+) -> None:
+    if several_hosts:
+        tune = make_settings(storage=request.getfixturevalue("database")).tune
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    absolute = tune.model_copy(update={"study": str(tmp_path / "study")})  # processes start in another directory
+    processes = [SERVER.Process(target=count_alone, args=(absolute, counter, 10)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert counter.read_text() == "30"
+
+
+def hold(tune: Tune, held: multiprocessing.synchronize.Event) -> None:
+    """In a process: take the lock and keep it."""
+    with study_lock(tune):
+        held.set()
+        time.sleep(600)
+
+
+@pytest.mark.parametrize("several_hosts", [False, True])
+def test_the_lock_of_a_killed_process_is_free(
+    tune: Tune, tmp_path: Path, several_hosts: bool, request: pytest.FixtureRequest
+) -> None:
+    storage = request.getfixturevalue("database") if several_hosts else None
+    tune = make_settings(storage=storage).tune.model_copy(update={"study": str(tmp_path / "study")})
+    (tmp_path / "study").mkdir()
+    held = SERVER.Event()
+    process = SERVER.Process(target=hold, args=(tune, held))
+    process.start()
+    assert held.wait(60)
+    process.kill()
+    process.join()
+    with study_lock(tune):
+        pass

@@ -14,15 +14,16 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from ruamel.yaml import YAML
 
-from ccwm.settings.loading import load_settings
+from ccwm.settings.loading import whole_settings
+from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ TINY: dict[str, dict[str, Any]] = {
     "env": {"time_limit": 40},  # 20 steps of 2 frames an episode
     "collect": {"episodes": 2, "heldout": 1},  # training begins at 80 frames
     "model": {"deter": 8, "stoch": 3, "hidden": 8, "reward_units": 8},
-    "actor_critic": {"horizon": 3, "starts": 4, "units": 8},
+    "actor_critic": {"horizon": 3, "starts_per_window": 2, "units": 8},
     "train": {
         "env_steps": 160,
         "update_every": 40,
@@ -62,15 +63,29 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["ccwm.tuning.search", "ccwm.cli.tune", "mlflow.pyfunc", "sklearn.ensemble"])
 
 
-def write_params(path: Path, **tune: Any) -> Settings:
-    """The smoke preset, made tiny, with a test's own settings of the search; as settings too."""
-    yaml = YAML()
-    content = yaml.load(ROOT / "presets" / "smoke.yaml")
+@cache
+def smoke() -> str:
+    """The smoke preset as JSON, which is read much faster than YAML and is YAML, too."""
+    return json.dumps(read_yaml(ROOT / "presets" / "smoke.yaml"))
+
+
+def make_settings(**tune: Any) -> Settings:
+    """The smoke preset, made tiny, with a test's own settings of the search."""
+    return whole_settings(tiny_content(**tune), where="tiny")
+
+
+def tiny_content(**tune: Any) -> dict[str, Any]:
+    """The same as plain values."""
+    content: dict[str, Any] = json.loads(smoke())
     for section, fields in TINY.items():
         content[section].update(fields)
     content["tune"].update(tune)
-    yaml.dump(content, path)
-    return load_settings(path)
+    return content
+
+
+def write_params(path: Path, **tune: Any) -> None:
+    """The same as a file."""
+    path.write_text(json.dumps(tiny_content(**tune), indent=2))
 
 
 class Project:
@@ -79,15 +94,15 @@ class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def start(self, *arguments: str, name: str = "tune") -> Searching:
+    def start(self, *arguments: str, name: str = "tune") -> SearchProcess:
         """`python pipeline/tune.py` as a process of its own."""
-        return Searching(self.root, arguments, self.root / f"{name}.log")
+        return SearchProcess(self.root, arguments, self.root / f"{name}.log")
 
-    def run(self, *arguments: str) -> Searching:
+    def run(self, *arguments: str) -> SearchProcess:
         """The same, from its start to its end."""
-        searching = self.start(*arguments)
-        searching.end()
-        return searching
+        process = self.start(*arguments)
+        process.end()
+        return process
 
     @property
     def results(self) -> Path:
@@ -117,7 +132,7 @@ class Project:
         return list(client.search_runs([experiment.experiment_id], f"tags.stage = '{stage}'")) if experiment else []
 
 
-class Searching:
+class SearchProcess:
     """A running search."""
 
     def __init__(self, root: Path, arguments: tuple[str, ...], log: Path) -> None:
@@ -128,7 +143,7 @@ class Searching:
     def wait_until(self, happened: Callable[[], object]) -> None:
         """Return the moment that it happened; the search must still be running."""
         while not happened():
-            assert self._process.is_alive(), f"the search ended too early: {self.said}"
+            assert self._process.is_alive(), f"the search ended too early: {self.output}"
             time.sleep(0.005)
 
     def kill(self, signum: signal.Signals = signal.SIGKILL) -> int:
@@ -144,7 +159,7 @@ class Searching:
         return self._process.exitcode
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self._log.read_text() if self._log.exists() else ""
 
 
@@ -164,6 +179,6 @@ def make_project(root: Path, **tune: Any) -> Project:
     root.mkdir(parents=True)
     for folder in ("pipeline", "presets"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "dvc.yaml").touch()
+    (root / "dvc.yaml").write_text("stages: {train: {deps: []}}\n")
     write_params(root / "params.yaml", **tune)
     return Project(root)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -16,11 +16,11 @@ from rich.table import Table
 
 from ccwm.cli.pictures import check_pixels, written_whole
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
+from ccwm.episode import Episode
 from ccwm.errors import UserError
-
-if TYPE_CHECKING:  # replay imports torch, which takes seconds, and a help text need not wait for it
-    from ccwm.replay.store import EpisodeStore
-    from ccwm.structs import Episode
+from ccwm.replay.episodes import SCHEMA, DamagedEpisode
+from ccwm.replay.manifest import MANIFEST
+from ccwm.replay.store import QUARANTINE, EpisodeStore
 
 SHEET_ROWS = 6
 """Episodes on a contact sheet where none is named."""
@@ -63,9 +63,6 @@ def show(
 
 def _stores(directory: Path) -> list[EpisodeStore]:
     """All stores in a directory, opened so that nothing in them changes and any damage may be looked at."""
-    from ccwm.replay.manifest import MANIFEST
-    from ccwm.replay.store import EpisodeStore
-
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory", hint="collected episodes are in data/<task>/<seed>")
     paths = sorted(path.parent for path in directory.rglob(MANIFEST))
@@ -89,9 +86,6 @@ def _silent(name: str) -> Iterator[None]:
 
 def _summary(store: EpisodeStore) -> tuple[str, Table]:
     """The store's facts in a line, and its numbers in a table."""
-    from ccwm.replay.episodes import SCHEMA
-    from ccwm.replay.store import QUARANTINE
-
     entries, whole = store.entries, store.eligible()
     quarantined = sum(1 for path in (store.directory / QUARANTINE).glob("*") if path.is_file())
     facts = [f"{len(entries)} episodes", f"{store.damaged} damaged", f"{quarantined} in quarantine"]
@@ -137,8 +131,6 @@ def task_of(directory: Path) -> str | None:
 
 
 def _fault(store: EpisodeStore, index: int) -> str | None:
-    from ccwm.replay.episodes import DamagedEpisode
-
     if index in store.eligible():
         return None
     try:
@@ -150,8 +142,6 @@ def _fault(store: EpisodeStore, index: int) -> str | None:
 
 def _read(store: EpisodeStore, index: int) -> Episode:
     """An episode of pixels."""
-    from ccwm.replay.episodes import DamagedEpisode
-
     if index >= len(store):
         raise UserError(f"{store.directory} has no episode {index}: it holds {len(store)}, numbered from 0")
     try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import io
-import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,15 +13,14 @@ from rich.syntax import Syntax
 from ruamel.yaml import YAML
 from ruamel.yaml.representer import RoundTripRepresenter
 
-from ccwm.errors import did_you_mean
+from ccwm.cells import PARAMS
+from ccwm.errors import UserError, did_you_mean
 from ccwm.files import write_atomically
 from ccwm.settings.loading import load_settings
 from ccwm.settings.parsing import BadParams, parse
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
 
-PARAMS = Path("params.yaml")
-RESULTS = Path("results/tune")
 OPTIONS = {
     "study": "Join or begin the search of this name instead of tune.study.",
     "trials": "Trials of the whole study, instead of tune.trials.",
@@ -58,20 +55,19 @@ def run(
 @tune.command("show")
 def show(study: Study = None, storage: Storage = None) -> None:
     """Print the trials of a search, finished or not."""
-    from ccwm.tuning.board import trials_table
+    from ccwm.tuning.live_table import trials_table
     from ccwm.tuning.outcome import read_outcome
-    from ccwm.tuning.storage import study_storage
+    from ccwm.tuning.storage import open_storage
     from ccwm.tuning.study import load_studies
 
     settings = search_settings(study=study, storage=storage)
-    searched, fresh = load_studies(study_storage(settings), settings.tune.study)
+    searched, fresh = load_studies(open_storage(settings.tune), settings.tune.study)
     outcome = read_outcome(searched, fresh, top=settings.tune.top)
     console.print(trials_table(outcome.rows, list(settings.tune.space), outcome.best))
     for candidate in outcome.candidates:
-        checked = candidate.fresh
-        value = f"{checked.value:.4g}" if checked is not None and checked.value is not None else "not yet measured"
+        value = "not yet measured" if candidate.fresh_value is None else f"{candidate.fresh_value:.4g}"
         mark = ", the winner" if candidate is outcome.winner else ""
-        console.print(f"trial {candidate.searched.number} on fresh seeds: {value}{mark}", highlight=False)
+        console.print(f"trial {candidate.searched.trial} on fresh seeds: {value}{mark}", highlight=False)
 
 
 @tune.command("apply")
@@ -80,16 +76,20 @@ def apply(
     yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
 ) -> None:
     """Write the winner of a search into the overrides of its variant in params.yaml."""
+    from ccwm.studies.search_files import RESULTS, read_summary
+
     settings = load_settings(PARAMS)
-    winner = read_winner(study or settings.tune.study)
+    summary = read_summary(RESULTS / (study or settings.tune.study))
+    variant, winner = summary["variant"], summary["winner"]
+    if winner is None:
+        raise UserError(f"the study {summary['study']!r} has no winner yet", hint="`ccwm tune` resumes the search")
     old = PARAMS.read_text(encoding="utf-8")
-    new = with_winner(old, winner["variant"], winner["point"], settings)
+    new = with_winner(old, variant, winner["point"], settings)
     if new == old:
         console.print(f"{PARAMS} has these values already")
         return
-    diff = "".join(
-        difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(PARAMS), f"{PARAMS} with the winner", n=1)
-    )
+    names = str(PARAMS), f"{PARAMS} with the winner"
+    diff = "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), *names, n=1))
     if console.is_terminal:
         console.print(Syntax(diff, "diff", background_color="default"))
     else:
@@ -97,25 +97,14 @@ def apply(
     if not yes:
         typer.confirm("Write this?", abort=True)
     write_atomically(PARAMS, new.encode())
-    listed = winner["variant"] in settings.study.variants
-    console.print(
-        "Written; `dvc repro` trains what changed"
-        if listed
-        else f"Written; add {winner['variant']} to study.variants to have it trained by `dvc repro`"
-    )
+    listed = variant in settings.study.variants
+    hint = "`dvc repro` trains what changed" if listed else f"add {variant} to study.variants to have it trained"
+    console.print(f"Written; {hint}")
 
 
-def search_settings(
-    *,
-    study: str | None = None,
-    trials: int | None = None,
-    hours: float | None = None,
-    storage: str | None = None,
-) -> Settings:
-    """params.yaml with what the command line says instead, checked like the file."""
-    settings = load_settings(PARAMS)
-    given = {"study": study, "trials": trials, "hours": hours, "storage": storage}
-    content = settings.model_dump(mode="json")
+def search_settings(**given: str | float | None) -> Settings:
+    """params.yaml with fields of ``tune`` from the command line, checked like the file; None leaves a field alone."""
+    content = load_settings(PARAMS).model_dump(mode="json")
     content["tune"] |= {name: value for name, value in given.items() if value is not None}
     return parse(content, where="command line")
 
@@ -129,24 +118,11 @@ def parse_search() -> Settings:
     return search_settings(**vars(parser.parse_args()))
 
 
-def read_winner(study: str) -> dict[str, Any]:
-    """The winner of a finished search with its variant; BadParams where there is none."""
-    path = RESULTS / study / "study.json"
-    if not path.is_file():
-        known = sorted(each.parent.name for each in RESULTS.glob("*/study.json"))
-        raise BadParams(f"{path} is missing: `ccwm tune` writes it at the end of a search.{did_you_mean(study, known)}")
-    summary = json.loads(path.read_text())
-    if summary["winner"] is None:
-        raise BadParams(f"{path} names no winner: run `ccwm tune` again, which goes on where the search was")
-    return {**summary["winner"], "variant": summary["variant"]}
-
-
 def with_winner(text: str, variant: str, point: dict[str, Any], settings: Settings) -> str:
     """The text of params.yaml with the point in the variant's overrides, everything else as it was, and checked."""
     if variant not in settings.variants:
-        raise BadParams(
-            f"{PARAMS}: variants has no {variant!r}, which was tuned.{did_you_mean(variant, settings.variants)}"
-        )
+        guess = did_you_mean(variant, settings.variants)
+        raise BadParams(f"{PARAMS}: variants has no {variant!r}, which was tuned.{guess}")
     layout = YAML()
     layout.Representer = _PlainNull
     layout.preserve_quotes = True

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 
 SCHEMA: Final = 2
 # One metadata key only: safetensors writes several in random order, and equal episodes must be equal files.

@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 import torch
 
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.replay.episodes import DTYPES, read_window
 from ccwm.replay.manifest import Entry
 from ccwm.replay.store import EpisodeStore
-from ccwm.structs import Batch, Episode
+from ccwm.structs import Batch
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import hashlib
 import logging
 from pathlib import Path
 
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.files import sync_directory, temporary_path, write_atomically
 from ccwm.replay.episodes import DamagedEpisode, parse_episode, read_episode, serialise_episode
 from ccwm.replay.manifest import MANIFEST, Entry, Manifest
-from ccwm.structs import Episode
 
 QUARANTINE = "quarantine"
 log = logging.getLogger(__name__)

@@ -44,7 +44,7 @@ class Parameter(Section):
 
 
 class Tune(Section):
-    """The search for better settings; trials, hours, top, storage and keep may change while a study goes on."""
+    """The search for better settings; trials, hours, top, storage, heartbeat and keep may change when it is resumed."""
 
     study: VariantName = "truncation"
     """Name of the search: processes that give the same name work on the same one."""
@@ -67,7 +67,7 @@ class Tune(Section):
     sampler: Literal["tpe", "grid", "random"] = "tpe"
     """How points are proposed."""
     pruner: Literal["median", "hyperband", "none"] = "median"
-    """How hopeless trials are ended early."""
+    """How hopeless trials are pruned: `median` at equal steps, Optuna's `hyperband`, or not at all."""
     startup: int = Field(5, ge=1, le=10_000)
     """Trials before `tpe` models the measure (until then it draws at random) and before `median` prunes."""
     grid: int = Field(5, ge=2, le=1000)
@@ -79,7 +79,7 @@ class Tune(Section):
     storage: Annotated[str, Field(pattern=STORAGE)] | None = None
     """`postgresql://user@host/database` for several hosts; null is a journal in `.work/tune`, for one host."""
     heartbeat: int = Field(30, ge=1, le=3600)
-    """Seconds between a process's signs of life on PostgreSQL; its trial is retried when four have been missed."""
+    """Seconds between a process's heartbeats on PostgreSQL; its trial is retried when four have been missed."""
     keep: Literal["best", "all", "none"] = "best"
     """Whose trained agents stay in `.work/tune`: the best trial's, every trial's, or nobody's."""
 

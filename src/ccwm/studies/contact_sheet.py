@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 
 COLUMNS = 10
 FRAME, BESIDE, ABOVE, BELOW = 1.1, 0.1, 0.3, 0.45

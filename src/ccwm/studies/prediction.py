@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from ccwm.agents.export import Agent
+from ccwm.episode import Episode
 from ccwm.ops.statistics import bootstrap, bootstrap_median
 from ccwm.seeds import named_seed
-from ccwm.structs import Episode, LatentState, stack
+from ccwm.structs import LatentState, stack
 from ccwm.studies.similarity import ssim
 
 

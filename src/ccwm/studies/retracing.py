@@ -12,10 +12,10 @@ import torch
 from safetensors.numpy import save_file
 
 from ccwm.agents.export import Agent
+from ccwm.episode import Episode
 from ccwm.files import write_csv
 from ccwm.ops.truncation import relative_changes
 from ccwm.seeds import named_seed
-from ccwm.structs import Episode
 from ccwm.studies.drawings import PRINT, Retraced, retracing_figure, write_figure
 from ccwm.studies.prediction import pixel_error, to_pixels
 from ccwm.studies.trajectories import Seen

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ccwm.agents.export import Agent
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 from ccwm.studies.drawings import Retraced
 from ccwm.studies.embeddings import MAPS, Embeddings, embed_states
 from ccwm.studies.retracing import choose_window, show_retracing

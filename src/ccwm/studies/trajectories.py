@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ccwm.agents.export import Agent
 from ccwm.agents.recurrent import RecurrentPolicy
+from ccwm.episode import Episode
 from ccwm.seeds import episode_seed
-from ccwm.structs import Batch, Episode
+from ccwm.structs import Batch
 from ccwm.studies.returns import agent_world, greedy_episode
 from ccwm.training.rollouts import play
 

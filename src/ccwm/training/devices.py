@@ -7,17 +7,25 @@ environment variables say how many there are. Rank 0 is the main process: it alo
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import lightning as L
 import torch
 from lightning.fabric.strategies.ddp import DDPStrategy
+from torch import distributed
 
 from ccwm.errors import UserError
 from ccwm.settings.agent import Trainer
 
 TIMEOUT = timedelta(days=1)
 """How long a rank waits for another: longer than any evaluation. A dead one is noticed at once, by its connection."""
+
+LAUNCHER = "CCWM_LAUNCHER"
+"""The process that started this rank, as an environment variable: it may have ended before the rank could ask."""
 
 
 def is_main_process() -> bool:
@@ -28,7 +36,7 @@ def is_main_process() -> bool:
 def launch(trainer: Trainer) -> L.Fabric:
     """A Fabric whose processes have all started, by itself on one host or by torchrun on several."""
     devices, nodes = trainer.devices, 1
-    if torch.distributed.is_torchelastic_launched():
+    if distributed.is_torchelastic_launched():
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         nodes = int(os.environ["WORLD_SIZE"]) // devices
         if devices * nodes != trainer.devices:
@@ -36,6 +44,8 @@ def launch(trainer: Trainer) -> L.Fabric:
                 f"torchrun started {devices * nodes} processes, trainer.devices is {trainer.devices}",
                 hint="trainer.devices counts the processes of all hosts; make both the same",
             )
+    elif is_main_process():
+        os.environ[LAUNCHER] = str(os.getpid())
     shared = trainer.devices > 1 or trainer.strategy == "ddp"
     fabric = L.Fabric(
         accelerator=trainer.accelerator,
@@ -52,3 +62,29 @@ def launch(trainer: Trainer) -> L.Fabric:
 def one_device(trainer: Trainer) -> Trainer:
     """The same settings for a single process: for whoever trains beside others, or only acts."""
     return trainer.model_copy(update={"devices": 1, "strategy": "auto"})
+
+
+def end_with_launcher() -> None:
+    """Have this rank end as soon as the process that started it has: in a rendezvous it would wait for ever."""
+    launcher = int(os.environ.get(LAUNCHER, os.getppid()))
+
+    def watch() -> None:
+        while os.getppid() == launcher:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def lost_rank() -> Iterator[None]:
+    """Within, a connection to another rank that is gone is a user error: that rank has said why it ended."""
+    try:
+        yield
+    except RuntimeError as error:
+        told = str(error).partition("\n")[0]
+        if not isinstance(error, distributed.DistError) and "gloo" not in told:  # gloo raises no type of its own
+            raise
+        raise UserError(
+            f"a process that shared the batch has ended ({told})", hint="run the same command again to resume"
+        ) from error

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,13 +24,12 @@ from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.cells import Cell
 from ccwm.envs.env import TaskEnv
 from ccwm.envs.factory import make_env
-from ccwm.errors import UserError
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import episode_seed, named_seed
 from ccwm.settings.agent import AgentConfig, Train
 from ccwm.training.checkpoints import Checkpoints
-from ccwm.training.devices import launch
+from ccwm.training.devices import end_with_launcher, launch, lost_rank
 from ccwm.training.finite import NotFinite
 from ccwm.training.history import History, Log
 from ccwm.training.memory import keep_freed_memory
@@ -80,6 +78,7 @@ def build_module(config: AgentConfig, *, seed: int, observation_shape: tuple[int
     return CCWM(learner, seed=seed)
 
 
+@lost_rank()
 def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, label: str) -> Trained:
     """Train until the budget of environment steps is spent, from the work directory's last checkpoint where it has one.
 
@@ -95,6 +94,8 @@ def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, 
     if state is None:
         store.truncate(min(len(store), len(first)))
         store.copy_from(data)
+    else:  # now, because the other ranks read the store as soon as they are launched
+        store.truncate(state["updater"]["module"]["_extra_state"]["episodes"])
     env, history = make_env(cell.task, config.env), History(log=log)
     try:
         fabric = launch(config.trainer)
@@ -105,7 +106,6 @@ def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, 
         else:
             updater.load_state_dict(state["updater"])
             history.load_state_dict(state["history"])
-            store.truncate(counters.episodes)
         cycles = number_of_cycles(config.train, first_env_steps)
         progress = TrainingProgress(
             history,
@@ -114,7 +114,7 @@ def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, 
             updates=cycles * config.train.updates,
             label=label,
         )
-        with deferred_signals() as stop, progress, _lost_rank():
+        with deferred_signals() as stop, progress:
             loop = MainLoop(
                 config, updater, store, cell.seed, stop, env, history, checkpoints, progress, first_env_steps
             )
@@ -128,9 +128,11 @@ def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, 
     return Trained(updater.module, history, cost, best["module"])
 
 
+@lost_rank()
 def follow(config: AgentConfig, cell: Cell, *, work: Path) -> None:
     """What the other ranks do: join the main process, and compute their rows of every batch; they write nothing."""
     assert cell.seed is not None
+    end_with_launcher()
     with deferred_signals() as stop:
         fabric = launch(config.trainer)  # the main process has made replay and checkpoint ready before it launches
         store = open_replay(config, work, read_only=True)
@@ -312,15 +314,3 @@ def _broadcast(fabric: L.Fabric, numbers: list[int]) -> list[int]:
     distributed.broadcast(told, 0)
     received: list[int] = told.tolist()
     return received
-
-
-@contextmanager
-def _lost_rank() -> Iterator[None]:
-    """Within, a connection to another rank that is gone is a user error: that rank has said why it ended."""
-    try:
-        yield
-    except distributed.DistError as error:
-        raise UserError(
-            f"a process that shared the batch has ended ({str(error).splitlines()[0]})",
-            hint="run the same command again to resume",
-        ) from error

@@ -22,9 +22,9 @@ import numpy as np
 from ccwm.agents.policy import Policy
 from ccwm.envs.env import TaskEnv
 from ccwm.envs.factory import make_env
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.settings.agent import Env
-from ccwm.structs import Episode
 
 RESTARTS = 2
 """How often workers are started again after one of them has died."""

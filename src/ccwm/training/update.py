@@ -37,7 +37,8 @@ class Updater:
     def step(self, batch: Batch) -> None:
         """One update from this rank's rows of a batch."""
         with self.fabric.autocast():
-            losses, metrics = self.forward(self._on_device(batch))
+            losses, own = self.forward(self._on_device(batch))
+        metrics = self._average_over_ranks(own)
         self.optimizer.zero_grad()
         *_, last = losses
         for part, loss in losses.items():
@@ -53,6 +54,12 @@ class Updater:
         pinned = batch if device.type == "cpu" else Batch(*(part.pin_memory() for part in batch))
         moved = (part.to(device, non_blocking=True) for part in pinned)
         return Batch(*(part.to(dtype) if part.is_floating_point() else part for part in moved))
+
+    def _average_over_ranks(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The whole batch's metrics, so that every rank sees the same, NaN included, and stops or resumes alike."""
+        if self.fabric.world_size == 1:
+            return metrics
+        return dict(zip(metrics, all_reduce_mean(torch.stack(list(metrics.values()))), strict=True))
 
     def _clip(self) -> dict[str, Tensor]:
         """Clip each part's gradient by its norm, in the loss's own scale; the norms are those before clipping."""
@@ -81,9 +88,9 @@ class Updater:
         self.summed += 1
 
     def averages(self) -> dict[str, float]:
-        """Means over ranks and updates of every logged number since the last call."""
+        """Means over the updates since the last call of every logged number."""
         self.check.raise_if_skipped()
-        means = all_reduce_mean(torch.stack(list(self.sums.values())) / self.summed)
+        means = torch.stack(list(self.sums.values())) / self.summed
         names, self.sums, self.summed = list(self.sums), {}, 0
         return dict(zip(names, means.tolist(), strict=True))
 

@@ -18,14 +18,15 @@ from ccwm.settings.schema import Settings
 PIPELINE = Path("dvc.yaml")
 
 
-def work_directory(settings: Settings, cell: Cell) -> Path:
+def work_directory(settings: Settings, cell: Cell, *, data: Path | None = None) -> Path:
     """`.work/train/<task>/<variant>/<seed>/<hash>`: another directory for other settings, other code or other data.
 
-    The code is what DVC depends on: the stage's ``deps`` in ``dvc.yaml`` are the one list of what decides the bits.
+    ``data`` holds the random episodes of a trial of `ccwm tune`, which may not be the pipeline's. The code is what DVC depends on: the stage's ``deps`` in ``dvc.yaml`` are the one list of what decides the bits.
     """
-    manifest = cell.data / "train" / "manifest.jsonl"
+    data = cell.data if data is None else data
+    manifest = data / "train" / "manifest.jsonl"
     if not manifest.is_file():
-        raise UserError(f"{cell.data} holds no random episodes", hint="run `dvc repro collect` first")
+        raise UserError(f"{data} holds no random episodes", hint="run `dvc repro collect` first")
     key = hashlib.sha256(settings_hash(settings, cell).encode())
     key.update(manifest.read_bytes())
     for path in source_files(PIPELINE, cell.stage):

@@ -1,7 +1,7 @@
 """The search for better settings: the only importer of optuna.
 
-``search`` runs it. ``space`` is what may change, ``measures`` what is maximised, ``sampling`` how points are chosen and
-given up; ``storage``, ``study`` and ``workers`` are how processes share a study, ``objective`` what a trial is worth,
-``trial`` and ``data`` how a point is trained, ``board`` what is seen meanwhile, ``record``, ``outcome`` and
-``publishing`` what is left, ``commands`` the command line.
+``search`` runs it. ``space`` draws points and ``points`` turns them into settings (``validation`` refuses what cannot
+work); ``measures`` is what is maximised, ``sampling`` proposes and prunes. ``storage``, ``study`` and ``workers`` let
+processes share a study; ``objective`` trains a trial's seeds with ``trial_runner`` and ``first_data``. ``runs`` are
+MLflow's, ``live_table`` shows the search, ``outcome`` reads it, ``publishing`` and ``figures`` write its results.
 """

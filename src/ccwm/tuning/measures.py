@@ -9,44 +9,24 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ccwm.agents.noise import draw_noise
 from ccwm.ops.truncation import kept_pairs
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch
-from ccwm.training.history import History, Row
-from ccwm.training.loop import AgentConfig
-from ccwm.training.module import CCWM, Counters
-from ccwm.training.publish import summarise
+from ccwm.training.history import Row, summarise_curve
+from ccwm.training.module import CCWM
 
 BATCHES = 20
 """Batches of windows over which the truncation's F1 is taken."""
 
 
-class Finished(NamedTuple):
-    """A seed whose training is over, its replay memory still there."""
-
-    module: CCWM
-    learning: AgentConfig
-    replay: Path
-    seed: int
-
-
 class Measure(NamedTuple):
-    """A number to be maximised, from the learning curve so far or from the finished agent."""
+    """A number to be maximised, from the learning curve so far or from the trained agent and its replay."""
 
     title: str
     of_curve: Callable[[list[Row]], float] | None = None
-    of_agent: Callable[[Finished], float] | None = None
-
-
-def curve_height(curve: list[Row]) -> float:
-    """Area under the learning curve divided by its width: a mean return."""
-    return summarise(History(curve=curve), Counters())["return_auc"]
-
-
-def last_return(curve: list[Row]) -> float:
-    """The learning curve's last mean return."""
-    return summarise(History(curve=curve), Counters())["return_final"]
+    of_agent: Callable[[CCWM, Path], float] | None = None
 
 
 def f1_score(pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
@@ -60,25 +40,25 @@ def f1_score(pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
 
 
 @torch.no_grad()
-def truncation_f1(finished: Finished) -> float:
+def truncation_f1(module: CCWM, replay: Path) -> float:
     """F1 of the transitions that the mask leaves out against those that the world calls irreversible."""
-    module, learning = finished.module, finished.learning
-    learner = module.learner
-    assert learner.retracing is not None
-    store = EpisodeStore(finished.replay, read_only=True)
-    train = learning.train
+    learner, seed = module.learner.eval(), module.seed  # in training, `auto` would follow the values that it sees
+    config = learner.config
+    assert learner.truncation is not None
     sampler = WindowSampler(
-        store, batch=train.batch, length=train.length, seed=finished.seed, sampling=learning.replay.sampling
+        EpisodeStore(replay, read_only=True),
+        batch=config.train.batch,
+        length=config.train.length,
+        seed=seed,
+        sampling=config.replay.sampling,
     )
-    device = next(learner.parameters()).device
     masks = []
     for index in range(BATCHES):
-        batch = Batch(*(part.to(device) for part in sampler.draw(index)))
-        noise = learner.noise(finished.seed, index, batch)
+        batch = Batch(*(part.to(module.device) for part in sampler.draw(index)))
+        noise = draw_noise(seed, index, batch, config)
         posterior = learner.world_model.observe(batch, noise.posterior).posterior
-        actor_critic = learner.actor_critic
-        kept = learner.retracing.kept(
-            batch, posterior, learner.world_model, actor_critic.actor, actor_critic.critic, module.counters.env_steps
+        kept = learner.truncation(
+            batch, posterior, learner.world_model, learner.actor_critic, module.counters.env_steps
         )
         inside = ~batch.is_first[1:]
         masks.append((~kept_pairs(kept, batch.is_first) & inside, batch.irreversible[1:] & inside))
@@ -86,8 +66,8 @@ def truncation_f1(finished: Finished) -> float:
 
 
 MEASURES = {
-    "auc": Measure("mean height of the learning curve", of_curve=curve_height),
-    "final": Measure("last return of the learning curve", of_curve=last_return),
+    "auc": Measure("mean height of the learning curve", lambda curve: summarise_curve(curve)["return_auc"]),
+    "final": Measure("last return of the learning curve", lambda curve: summarise_curve(curve)["return_final"]),
     "truncation_f1": Measure("F1 of the truncation", of_agent=truncation_f1),
 }
 """Every value of ``tune.measure``."""

@@ -2,119 +2,136 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
 
-import optuna
-from optuna import Study
+from optuna import Study, TrialPruned
 from optuna.trial import Trial
 
+from ccwm.settings.schema import Settings
+from ccwm.studies.search_files import Outcome
+from ccwm.tracking.run import Run
 from ccwm.training.finite import NotFinite
-from ccwm.tuning.board import Board
-from ccwm.tuning.outcome import POINT, SEEDS, Outcome, choose
-from ccwm.tuning.record import Record
-from ccwm.tuning.space import Space, trial_settings
-from ccwm.tuning.study import ANCHOR, CANDIDATE
-from ccwm.tuning.trial import Bench, Pruned, Steps
-from ccwm.tuning.workers import root_number, standing
+from ccwm.training.history import Row
+from ccwm.tuning.live_table import LiveTable
+from ccwm.tuning.measures import MEASURES
+from ccwm.tuning.outcome import SEEDS
+from ccwm.tuning.points import nested, trial_settings
+from ccwm.tuning.space import Space
+from ccwm.tuning.study import ANCHOR, CANDIDATE, POINT
+from ccwm.tuning.trial_runner import Attempt, TrialRunner
+from ccwm.tuning.workers import first_number
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Environment steps of several seeds as one line, the same for every trial, so that values can be compared.
+
+    Seed number i takes the steps i · span … (i + 1) · span. An evaluation stands at the multiple of ``every`` that its
+    environment steps have reached, however many frames the episodes before it happened to take; a seed's end stands at
+    the end of its span.
+    """
+
+    env_steps: int
+    every: int
+
+    @property
+    def span(self) -> int:
+        """Steps that a seed takes: beyond the last multiple that an evaluation can reach."""
+        return (self.env_steps // self.every + 1) * self.every
+
+    def evaluation(self, index: int, env_steps: float) -> int:
+        """Where an evaluation of seed number ``index`` stands."""
+        reached = min(int(env_steps), self.env_steps) // self.every
+        return index * self.span + reached * self.every
+
+    def end(self, index: int) -> int:
+        """Where the end of seed number ``index`` stands."""
+        return (index + 1) * self.span
+
+
+def steps_of(settings: Settings) -> Steps:
+    """The steps of a search's trials."""
+    train = trial_settings(settings, {}).train
+    return Steps(train.env_steps, train.evaluate_every)
+
+
+@dataclass(frozen=True)
 class Objective:
-    """What Optuna calls with a trial: ``searched`` on the seeds of the search, ``checked`` on fresh ones."""
+    """What Optuna calls with a trial of a study, that of the search or that on fresh seeds."""
 
-    def __init__(
-        self,
-        space: Space,
-        *,
-        study: Study,
-        fresh: Study,
-        bench: Bench,
-        board: Board,
-        record: Record,
-        outcome: Callable[[], Outcome],
-    ) -> None:
-        """``outcome`` reads both studies as they are when it is called."""
-        self.settings, self.tune, self.space = bench.settings, bench.settings.tune, space
-        self.study, self.fresh, self.outcome = study, fresh, outcome
-        self.bench, self.board, self.record = bench, board, record
+    study: Study
+    space: Space
+    runner: TrialRunner
+    table: LiveTable
+    outcome: Callable[[], Outcome]
+    """Reads the search as it is when it is called."""
+    fresh: bool
 
-    def searched(self, trial: Trial) -> float:
-        """The mean over the search's seeds."""
-        point = self.space.suggest(trial)
-        trial.set_user_attr(POINT, point)
-        anchored = ANCHOR in trial.user_attrs
-        return self._train(trial, point, self.tune.seeds, fresh=False, prunable=not anchored)
-
-    def checked(self, trial: Trial) -> float:
-        """The mean over the fresh seeds, of a candidate that no other process has."""
-        mine, candidate = trial.number, trial.user_attrs[CANDIDATE]
-        earlier = (each for each in standing(self.fresh.get_trials(deepcopy=False)) if each.number < mine)
-        if any(each.user_attrs[CANDIDATE] == candidate for each in earlier):
-            raise optuna.TrialPruned("another process queued the same candidate at the same moment")
-        return self._train(trial, trial.user_attrs[POINT], self.tune.fresh_seeds, fresh=True, prunable=False)
-
-    def _train(self, trial: Trial, point: dict[str, object], seeds: list[int], *, fresh: bool, prunable: bool) -> float:
-        """Train every seed, report the mean over those seen so far, and end early if the pruner says so."""
-        frozen = (self.fresh if fresh else self.study).get_trials(deepcopy=False)[trial.number]
-        root = trial.user_attrs[CANDIDATE] if fresh else root_number(frozen)
-        label = f"trial {trial.number}{f' (trial {root} on fresh seeds)' if fresh else ''}"
-        known: dict[str, dict[str, object]] = dict(trial.user_attrs.get(SEEDS, {}))  # of an attempt that died
-        values: list[float] = []
-        with self.bench.trial_run(root, point, fresh=fresh) as run:
-            state = "interrupted"
-
-            def report(step: int, value: float, *, judged: bool = True) -> None:
-                mean = statistics.fmean([*values, value])
-                trial.report(mean, step)
-                run.log_metrics({"objective": mean}, env_steps=step)
-                if judged and prunable and step < last and trial.should_prune():
-                    raise Pruned
-
-            train = trial_settings(self.settings, point).train
-            last = Steps(train.env_steps, train.evaluate_every).end(len(seeds) - 1)
-            try:
-                for index, seed in enumerate(seeds):
-                    if str(seed) in known:
-                        for step, value in known[str(seed)]["reports"]:  # type: ignore[attr-defined]
-                            report(step, value, judged=False)
-                    else:
-                        result = self.bench.train_seed(
-                            point,
-                            seed,
-                            index,
-                            root=root,
-                            fresh=fresh,
-                            report=report,
-                            show=lambda text: self.board.show(f"{label}, {text}"),
-                        )
-                        known[str(seed)] = result._asdict()
-                        trial.set_user_attr(SEEDS, known)
-                    values.append(float(known[str(seed)]["value"]))  # type: ignore[arg-type]
-                state = "complete"
-            except Pruned:
-                state = "pruned"
-            except NotFinite as error:
-                state = "failed"
-                self.board.note(f"{label} failed: {error}")
-                self.bench.clear(root)
-                raise
-            finally:
-                run.set_tags({"state": state})
-            if values:
-                run.log_metrics({"value": statistics.fmean(values)}, env_steps=last)
-        return self._ended(label, root, values, state, fresh=fresh)
-
-    def _ended(self, label: str, root: int, values: list[float], state: str, *, fresh: bool) -> float:
-        """Tidy up after a trial, tell of it, and return its value."""
-        self.bench.clear(root)
-        rows = self.outcome().rows
-        best = choose(rows, self.tune.top)
-        self.bench.keep_agents_of({row.root for row in (*best, *rows) if row in best or row.state == "running"})
-        if state == "pruned":
-            self.board.note(f"{label} pruned after {len(values)} whole seeds")
-            raise optuna.TrialPruned
-        mean = statistics.fmean(values)
-        self.board.note(f"{label}: {self.tune.measure} {mean:.4g}")
-        if not fresh:
-            self.record.trial(root, mean, rows)
+    def __call__(self, trial: Trial) -> float:
+        """The mean over all seeds; TrialPruned where the pruner ends the trial, NotFinite where training fails."""
+        frozen = self.study.get_trials(deepcopy=False)[trial.number]
+        if self.fresh:
+            attempt = Attempt(trial.user_attrs[POINT], trial.user_attrs[CANDIDATE], fresh=True)
+        else:
+            attempt = Attempt(self.space.suggest(trial), first_number(frozen), fresh=False)
+            trial.set_user_attr(POINT, attempt.point)
+        runs, tune = self.runner.runs, self.runner.settings.tune
+        tags = {"trial": str(attempt.number), "seeds": "fresh" if self.fresh else "search"}
+        try:
+            with runs.open(
+                "tune-trial", nested(attempt.point), point=attempt.point, path=(attempt.name,), tags=tags
+            ) as run:
+                mean = self._train(trial, attempt, run, reported=set(frozen.intermediate_values))
+        except (TrialPruned, NotFinite) as error:
+            self._end(attempt, f"failed: {error}" if isinstance(error, NotFinite) else "pruned")
+            raise
+        best = self._end(attempt, f"{tune.measure} {mean:.4g}").best
+        if not self.fresh:
+            earlier = best.value if best and best.value is not None else mean
+            runs.log({"value": mean, "best": max(mean, earlier)}, number=attempt.number)
         return mean
+
+    def _train(self, trial: Trial, attempt: Attempt, run: Run, reported: set[int]) -> float:
+        """Train the seeds that no earlier attempt has finished, and report what none has ``reported``.
+
+        A report is the mean over the finished seeds and the current one so far.
+        """
+        tune, steps = self.runner.settings.tune, steps_of(self.runner.settings)
+        seeds, of_curve = tune.fresh_seeds if self.fresh else tune.seeds, MEASURES[tune.measure].of_curve
+        prunable, last = not self.fresh and ANCHOR not in trial.user_attrs, steps.end(len(seeds) - 1)
+        values: dict[str, float] = dict(trial.user_attrs.get(SEEDS, {}))
+        finished: list[float] = []
+
+        def report(step: int, value: float) -> None:
+            if step in reported:
+                return
+            reported.add(step)
+            mean = fmean([*finished, value])
+            trial.report(mean, step)
+            run.log_metrics({"objective": mean}, env_steps=step)
+            if prunable and step < last and trial.should_prune():
+                raise TrialPruned
+
+        def report_curve(curve: list[Row]) -> None:
+            if of_curve is not None:
+                report(steps.evaluation(len(finished), curve[-1]["env_steps"]), of_curve(curve))
+
+        for index, seed in enumerate(seeds):
+            if str(seed) not in values:
+                values[str(seed)] = self.runner.train_seed(attempt, seed, report=report_curve, show=self.table.show)
+                trial.set_user_attr(SEEDS, values)
+            report(steps.end(index), values[str(seed)])
+            finished.append(values[str(seed)])
+        run.log_metrics({"value": fmean(finished)}, env_steps=last)
+        return fmean(finished)
+
+    def _end(self, attempt: Attempt, ending: str) -> Outcome:
+        """Show how a trial ended, and remove what it does not need any more."""
+        self.runner.clear(attempt.number)
+        self.table.note(f"{attempt.name}: {ending}")
+        outcome = self.outcome()
+        running = {row.first_number for row in outcome.rows if row.state == "running"}
+        self.runner.keep_agents_of(running | {each.searched.first_number for each in outcome.candidates})
+        return outcome

@@ -1,119 +1,51 @@
-"""What a study has come to: its trials as rows, the best of them, and the winner once fresh seeds have spoken."""
+"""What a study has come to: its trials as rows, and the best of them with their values on fresh seeds."""
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
 from typing import Any
 
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from ccwm.tuning.space import Point
-from ccwm.tuning.study import ANCHOR, CANDIDATE
-from ccwm.tuning.workers import root_number, standing
+from ccwm.studies.search_files import Candidate, Outcome, TrialRow
+from ccwm.tuning.study import ANCHOR, CANDIDATE, POINT
+from ccwm.tuning.workers import counted, first_number
 
-POINT, SEEDS = "point", "seeds"
-"""Attributes of a trial: its point by key, and what each of its seeds came to."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One trial that counts."""
-
-    number: int
-    root: int
-    state: str
-    anchor: str
-    point: Point
-    value: float | None
-    seeds: dict[int, float]
-    seconds: float | None
-    commit: str
-
-    @property
-    def sd(self) -> float | None:
-        """Standard deviation over seeds."""
-        return statistics.stdev(self.seeds.values()) if len(self.seeds) > 1 else None
+SEEDS, COMMIT = "seeds", "commit"
+"""Attributes of a trial: the values of its finished seeds, and the code that trained it."""
+STATES = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One of the best trials (or the default settings), on the seeds of the search and on fresh ones."""
-
-    searched: Row
-    fresh: Row | None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A study at one moment."""
-
-    rows: list[Row]
-    candidates: list[Candidate]
-
-    @property
-    def best(self) -> Row | None:
-        """The best complete trial on the seeds of the search."""
-        return max(_complete(self.rows), key=lambda row: (row.value, -row.number), default=None)
-
-    @property
-    def winner(self) -> Candidate | None:
-        """The best candidate on fresh seeds; None until each has been trained on them or has failed there."""
-        if not self.candidates or any(candidate.fresh is None for candidate in self.candidates):
-            return None
-        whole = [each for each in self.candidates if each.fresh is not None and each.fresh.value is not None]
-        return max(whole, key=lambda each: (each.fresh.value, -each.searched.number), default=None)  # type: ignore[union-attr]
-
-
-def read_outcome(study: Study, fresh: Study | None, *, top: int) -> Outcome:
+def read_outcome(study: Study, fresh: Study, *, top: int) -> Outcome:
     """The study's rows and candidates as they are now."""
-    rows = [_row(trial) for trial in standing(study.get_trials(deepcopy=False))]
-    checked = fresh_rows(fresh) if fresh is not None else {}
-    finished = {root: row for root, row in checked.items() if row.state != "running"}
-    return Outcome(rows, [Candidate(row, finished.get(row.root)) for row in choose(rows, top)])
+    rows = [_row(trial) for trial in counted(study.get_trials(deepcopy=False))]
+    checked = {
+        trial.user_attrs[CANDIDATE]: _row(trial)
+        for trial in counted(fresh.get_trials(deepcopy=False))
+        if trial.state.is_finished()
+    }
+    return Outcome(rows, [Candidate(row, checked.get(row.first_number)) for row in choose(rows, top)])
 
 
-def choose(rows: list[Row], top: int) -> list[Row]:
+def choose(rows: list[TrialRow], top: int) -> list[TrialRow]:
     """The ``top`` best complete trials with different points, and the one with the default settings."""
-    ranked = sorted(_complete(rows), key=lambda row: (-(row.value or 0.0), row.number))
-    chosen: list[Row] = []
-    for row in ranked:
-        if len(chosen) < top and row.point not in [other.point for other in chosen]:
-            chosen.append(row)
-    default = next((row for row in ranked if "default" in row.anchor), None)
-    if default is not None and default.point not in [row.point for row in chosen]:
-        chosen.append(default)
-    return chosen
+    complete = [row for row in rows if row.state == "complete"]
+    ranked = sorted(complete, key=lambda row: (-(row.value or 0.0), row.first_number))
+    different = [row for at, row in enumerate(ranked) if row.point not in [other.point for other in ranked[:at]]]
+    return different[:top] + [row for row in different[top:] if "default" in row.anchor]
 
 
-def fresh_rows(fresh: Study) -> dict[int, Row]:
-    """The trials on fresh seeds, by the number of the trial that they check; the first of several counts."""
-    rows: dict[int, Row] = {}
-    for trial in standing(fresh.get_trials(deepcopy=False)):
-        rows.setdefault(trial.user_attrs[CANDIDATE], _row(trial))
-    return rows
-
-
-def _complete(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row.state == "complete" and row.value is not None]
-
-
-def _row(trial: FrozenTrial) -> Row:
-    states = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
+def _row(trial: FrozenTrial) -> TrialRow:
     attributes: dict[str, Any] = trial.user_attrs
-    return Row(
-        number=trial.number,
-        root=root_number(trial),
-        state=states.get(trial.state, "running"),
+    last = trial.intermediate_values.get(trial.last_step) if trial.last_step is not None else None
+    return TrialRow(
+        trial=trial.number,
+        first_number=first_number(trial),
+        state=STATES.get(trial.state, "running"),
         anchor=attributes.get(ANCHOR, ""),
         point=attributes.get(POINT, {}),
-        value=trial.value if trial.state.is_finished() else _last(trial),
-        seeds={int(seed): result["value"] for seed, result in attributes.get(SEEDS, {}).items()},
+        value=trial.value if trial.state.is_finished() else last,
+        seeds={int(seed): value for seed, value in attributes.get(SEEDS, {}).items()},
         seconds=trial.duration.total_seconds() if trial.duration else None,
-        commit=attributes.get("commit", ""),
+        commit=attributes.get(COMMIT, ""),
     )
-
-
-def _last(trial: FrozenTrial) -> float | None:
-    return trial.intermediate_values[trial.last_step] if trial.last_step is not None else None

@@ -1,4 +1,4 @@
-"""How points are proposed and when a trial is given up."""
+"""How points are proposed and when a trial is pruned."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class ByNumber(BaseSampler):
 
 
 class MedianAtStep(BasePruner):
-    """Prunes a trial whose value is below the median of what whole trials had at the same step.
+    """Prunes a trial whose value is below the median of what complete trials had at the same step.
 
-    Optuna's own compares the *best* value so far. With several seeds, each of which begins low, a trial's best is that
-    of an earlier seed, and hardly anything would be pruned from the second seed on.
+    Optuna's MedianPruner compares the trial's *best* value so far with that median. With several seeds, each of which
+    begins low, the best is one of an earlier seed, and hardly anything would be pruned from the second seed on.
     """
 
     def __init__(self, startup: int) -> None:
@@ -68,8 +68,8 @@ class MedianAtStep(BasePruner):
         step = trial.last_step
         if step is None:
             return False
-        whole = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        values = [other.intermediate_values[step] for other in whole if step in other.intermediate_values]
+        complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        values = [other.intermediate_values[step] for other in complete if step in other.intermediate_values]
         return len(values) >= self._startup and trial.intermediate_values[step] < statistics.median(values)
 
 
@@ -81,7 +81,7 @@ def make_sampler(tune: Tune) -> BaseSampler:
 
 
 def make_pruner(tune: Tune, *, first: int, last: int) -> BasePruner:
-    """The pruner of the settings for trials that report from step ``first`` to step ``last``."""
+    """The pruner of ``tune.pruner`` for trials that report from step ``first`` to step ``last``."""
     if tune.pruner == "median":
         return MedianAtStep(tune.startup)
     if tune.pruner == "hyperband":

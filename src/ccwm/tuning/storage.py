@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
-from filelock import FileLock
+from filelock import BaseFileLock, FileLock
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
+from ccwm.cells import WORK
 from ccwm.errors import UserError
-from ccwm.settings.schema import Settings
-from ccwm.tracking.stage import WORK
+from ccwm.seeds import named_seed
+from ccwm.settings.tune import Tune
 
-RETRIES = 5
-"""How often a trial whose process was killed is begun again, before it counts as failed: it may be what kills them."""
-MISSED = 4
-"""Heartbeats that a process on PostgreSQL may miss before its trial is taken for dead."""
+MISSED_HEARTBEATS = 4
+"""Heartbeats that a process on PostgreSQL may miss before its trial counts as stale."""
 CONNECT_SECONDS = 10
-SCHEMA_SECONDS = 30.0
+KEEPALIVE = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+"""The server drops a host that vanished, and its locks with it, within a minute."""
 
 
-class StorageAway(UserError, ConnectionError):
+class StorageUnreachable(UserError):
     """The storage cannot be reached or read."""
 
 
@@ -37,32 +39,51 @@ def study_folder(study: str) -> Path:
     return WORK / "tune" / study
 
 
-def study_storage(settings: Settings) -> BaseStorage:
-    """The storage that the settings name."""
-    tune = settings.tune
-    return open_storage(tune.storage, _journal_path(tune.study), heartbeat=tune.heartbeat)
+def journal_path(study: str) -> Path:
+    """The journal of a study that needs no database."""
+    return study_folder(study) / "journal.jsonl"
 
 
-def shown_storage(settings: Settings) -> str:
-    """The storage that the settings name, as a person may read it."""
-    return shown(settings.tune.storage, _journal_path(settings.tune.study))
+def shown_storage(tune: Tune) -> str:
+    """The storage as a user may read it: no password."""
+    if tune.storage is None:
+        return str(journal_path(tune.study))
+    return make_url(tune.storage).render_as_string(hide_password=True)
+
+
+def open_storage(tune: Tune) -> BaseStorage:
+    """The storage of ``tune.storage``, made on first use, by however many processes at once."""
+    return _open_database(tune) if tune.storage else _open_journal(journal_path(tune.study))
+
+
+def study_lock(tune: Tune) -> BaseFileLock | DatabaseLock:
+    """The lock among all processes of a study, on one host or on several, freed when its holder dies."""
+    if tune.storage:
+        return DatabaseLock(tune.storage, tune.study)
+    return FileLock(study_folder(tune.study) / "study.lock", thread_local=False)
 
 
 @contextmanager
-def lost_storage(settings: Settings) -> Iterator[None]:
-    """Within, a storage that goes away is told in a sentence."""
+def experimental() -> Iterator[None]:
+    """Within, Optuna does not warn that heartbeats, retries and plots are experimental."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        yield
+
+
+@contextmanager
+def storage_errors(tune: Tune) -> Iterator[None]:
+    """Within, a storage that becomes unreachable is a UserError."""
     try:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
-        reason = " ".join(str(error.__cause__ or error).split())[:200]
-        raise StorageAway(
-            f"tune.storage: {shown_storage(settings)} went away ({reason}); when it is back, run the same command "
-            f"again: the trial that was running goes on"
-        ) from None
+        message = f"tune.storage: {shown_storage(tune)} became unreachable ({_reason(error)})"
+        hint = "when it is back, run the same command again, which resumes the trial that was running"
+        raise StorageUnreachable(message, hint=hint) from None
 
 
-class WholeLines:
-    """The journal's lock, which the kernel takes back from a killed process; a line that it had torn is cut off."""
+class JournalLock:
+    """The journal's write lock, which the kernel frees when its holder dies; it removes the line that one had torn."""
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
@@ -83,78 +104,69 @@ class WholeLines:
 def cut_torn_line(journal: Path) -> None:
     """Truncate a journal after its last newline: whoever wrote the rest was killed, and was told of no success."""
     with journal.open("r+b") as file:
-        size = end = file.seek(0, os.SEEK_END)
-        while end:
-            start = max(end - 4096, 0)
-            file.seek(start)
-            newline = file.read(end - start).rfind(b"\n")
-            if newline >= 0:
-                end = start + newline + 1
-                break
-            end = start
-        if end < size:
-            file.truncate(end)
+        if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read())[1] != b"\n":
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
             os.fsync(file.fileno())
 
 
-def open_storage(address: str | None, journal: Path, *, heartbeat: int) -> BaseStorage:
-    """The storage at a PostgreSQL address, or the journal; both are made on first use, by however many at once."""
-    return _open_database(address, heartbeat) if address else _open_journal(journal)
+class DatabaseLock:
+    """An advisory lock of PostgreSQL, held by a connection of its own."""
 
+    def __init__(self, address: str, name: str) -> None:
+        self._engine = create_engine(address, connect_args=_connect_args(), poolclass=NullPool)
+        self._key = named_seed("tune", "lock", name)
+        self._connection: Connection | None = None
 
-def shown(address: str | None, journal: Path) -> str:
-    """The storage as a person may read it: no password."""
-    return make_url(address).render_as_string(hide_password=True) if address else str(journal)
+    def __enter__(self) -> Self:
+        self._connection = self._engine.connect()
+        self._connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": self._key})
+        self._connection.commit()  # the lock is the session's, and an idle transaction would hold up the server
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
-def _journal_path(study: str) -> Path:
-    """The journal of a study that needs no database."""
-    return study_folder(study) / "journal.jsonl"
+    def release(self) -> None:
+        """Close the connection, if there is one, and free the lock with it."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def _open_journal(journal: Path) -> JournalStorage:
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
-        lock = WholeLines(journal)
-        lock.acquire()  # reading does not lock, so that a torn line is cut before the first read
+        lock = JournalLock(journal)
+        lock.acquire()  # reading does not lock, so that a torn line is removed before the first read
         lock.release()
         return JournalStorage(JournalFileBackend(str(journal), lock_obj=lock))  # type: ignore[arg-type]
-    except OSError as error:
-        raise StorageAway(f"tune.storage: {journal} cannot be written ({error.strerror}): free it or move it") from None
-    except (ValueError, KeyError) as error:
-        raise StorageAway(f"tune.storage: {journal} is damaged ({error}): restore it, or move it away") from None
+    except (OSError, ValueError, KeyError) as error:
+        message = f"tune.storage: {journal} cannot be written or is damaged ({error})"
+        raise StorageUnreachable(message, hint="free it, restore it or move it away") from None
 
 
-def _open_database(address: str, heartbeat: int) -> RDBStorage:
-    """Connect; several processes that create the tables at the same moment get in each other's way and try again."""
-    reached = False
-    deadline = time.monotonic() + SCHEMA_SECONDS
-    while True:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ExperimentalWarning)
-                return RDBStorage(
-                    address,
-                    engine_kwargs={"pool_pre_ping": True, "connect_args": {"connect_timeout": CONNECT_SECONDS}},
-                    heartbeat_interval=heartbeat,
-                    grace_period=MISSED * heartbeat,
-                    heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(max_retry=RETRIES),
-                )
-        except (SQLAlchemyError, AssertionError, RuntimeError) as error:
-            reached = reached or not isinstance(error, SQLAlchemyError) or not _is_connection_error(error)
-            if not reached or time.monotonic() > deadline:
-                raise StorageAway(
-                    f"tune.storage: {shown(address, Path())} does not answer: {_first_line(error)}; "
-                    f"start it, or mend the address (`ccwm tune --storage …`, PGPASSWORD)"
-                ) from None
-            time.sleep(0.2)
+@experimental()
+def _open_database(tune: Tune) -> RDBStorage:
+    """Connect, and create the tables under a lock: processes that create them at the same moment would fail."""
+    assert tune.storage is not None
+    try:
+        with DatabaseLock(tune.storage, "tables"):
+            return RDBStorage(
+                tune.storage,
+                engine_kwargs={"pool_pre_ping": True, "connect_args": _connect_args()},
+                heartbeat_interval=tune.heartbeat,
+                grace_period=MISSED_HEARTBEATS * tune.heartbeat,
+            )
+    except (SQLAlchemyError, RuntimeError) as error:  # RuntimeError: tables of another version of Optuna
+        message = f"tune.storage: {shown_storage(tune)} does not answer: {_reason(error)}"
+        hint = "start it, or mend the address (`ccwm tune --storage …`, PGPASSWORD)"
+        raise StorageUnreachable(message, hint=hint) from None
 
 
-def _is_connection_error(error: SQLAlchemyError) -> bool:
-    cause = getattr(error, "orig", None)
-    return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
+def _reason(error: Exception) -> str:
+    return " ".join(str(getattr(error, "orig", None) or error.__cause__ or error).split())[:200]
 
 
-def _first_line(error: BaseException) -> str:
-    cause = getattr(error, "orig", None) or error
-    return " ".join(str(cause).split())
+def _connect_args() -> dict[str, object]:
+    return {"connect_timeout": CONNECT_SECONDS, "options": KEEPALIVE}

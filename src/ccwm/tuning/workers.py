@@ -1,157 +1,121 @@
-"""The processes that work on one study: who is alive, whose trial is to be begun again, and what counts."""
+"""The processes of one study: which are alive, whose trials are retried, and which trials count."""
 
 from __future__ import annotations
 
 import uuid
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-from optuna import Study
-from optuna.exceptions import ExperimentalWarning
+from filelock import BaseFileLock, FileLock, Timeout
+from optuna import Study, TrialPruned
 from optuna.storages import RetryHeartbeatStaleTrialCallback, fail_stale_trials
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 
-from ccwm.tuning.storage import MISSED, RETRIES
+from ccwm.tuning.storage import DatabaseLock, experimental
 
-WORKER = "worker"
-"""A trial's attribute: the process that runs it."""
+RETRIES = 5
+"""How often a trial whose process was killed is begun again, before it counts as failed: it may be what kills them."""
+WORKER, INTERRUPTED, ERROR = "worker", "interrupted", "error"
+"""Attributes of a trial: the process that runs it, how often it was given back, and why it failed for good."""
 
 
-def history(trial: FrozenTrial) -> list[int]:
-    """Numbers of the dead trials that this one is a retry of, the first one first."""
+def retry_history(trial: FrozenTrial) -> list[int]:
+    """Numbers of the attempts that this trial is a retry of, the first one first; Optuna keeps them."""
     return list(trial.system_attrs.get("retry_history", []))
 
 
-def root_number(trial: FrozenTrial) -> int:
-    """The number under which a trial was first begun; a retry keeps it, and so finds its checkpoints and its run."""
-    return [*history(trial), trial.number][0]
+def first_number(trial: FrozenTrial) -> int:
+    """The number of a trial's first attempt; a retry finds its checkpoints and its MLflow run by it."""
+    return [*retry_history(trial), trial.number][0]
 
 
-def standing(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
-    """The trials that count: begun, and not begun again under another number."""
+def counted(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that count: begun, and not retried under another number."""
     listed = list(trials)
-    retried = {number for trial in listed for number in history(trial)}
+    retried = {number for trial in listed for number in retry_history(trial)}
     return [trial for trial in listed if trial.state != TrialState.WAITING and trial.number not in retried]
 
 
-class Crew:
-    """This process among those on its host that share a journal: each holds a lock that the kernel frees at its death.
+class Workers:
+    """This process among those that share a study.
 
-    Trials are begun one process at a time (``gate``), so that the number of trials is exact and a trial without a
-    process is a dead one's.
+    Trials begin under ``lock``, one process at a time, so that their number is exact and a running trial without a
+    worker is a dead one's. Optuna's heartbeats, which a database has and a journal has not, tell who is alive on
+    several hosts; beside a journal each process holds a file lock, which the kernel frees when the process dies.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Sign in."""
-        self._folder = folder / "workers"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self.name = uuid.uuid4().hex
-        self._presence = FileLock(self._folder / f"{self.name}.lock", thread_local=False)
-        self._presence.acquire()
-        self._gate = FileLock(folder / "gate.lock", thread_local=False)
-
-    def leave(self) -> None:
-        """Sign out."""
-        self._presence.release()
-        Path(self._presence.lock_file).unlink(missing_ok=True)
+    def __init__(
+        self, folder: Path, lock: BaseFileLock | DatabaseLock, heartbeat: Callable[[int], None] | None = None
+    ) -> None:
+        """``heartbeat`` records one in a storage that has them."""
+        self.lock, self.name = lock, uuid.uuid4().hex
+        self._folder, self._heartbeat = folder / "workers", heartbeat
 
     @contextmanager
-    def gate(self) -> Iterator[None]:
-        """Hold the right to begin trials; ``pass_gate`` gives it back early."""
-        self._gate.acquire()
+    def signed_in(self) -> Iterator[None]:
+        """Within, this process counts as alive."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{self.name}.lock"
         try:
-            yield
+            with FileLock(path, thread_local=False):
+                yield
         finally:
-            self.pass_gate()
+            path.unlink(missing_ok=True)
 
-    def pass_gate(self) -> None:
-        """Let the next process begin a trial."""
-        if self._gate.is_locked:
-            self._gate.release()
+    def own(self, trial: Trial) -> None:
+        """Mark a trial that was just begun under the lock as this process's, and let the next process begin one."""
+        if self._heartbeat is not None:
+            self._heartbeat(trial._trial_id)  # Optuna's thread may not have come to its first one
+        trial.set_user_attr(WORKER, self.name)
+        self.lock.release()
 
+    @experimental()
     def retry_dead(self, study: Study) -> list[int]:
-        """Queue the trials of processes that are gone; returns their numbers. The gate must be held."""
-        trials = study.get_trials()
-        queued = {number for trial in trials for number in history(trial)}
-        dead = [
-            trial
-            for trial in trials
-            if trial.state == TrialState.RUNNING and not self._alive(trial.user_attrs.get(WORKER))
-        ]
-        for trial in dead:
-            # The retry first: if we die between the two, the next process finds it and does not queue another.
-            if trial.number not in queued:
-                queue_retry(study, trial)
-            study.tell(trial.number, state=TrialState.FAIL)
-        return [trial.number for trial in dead]
+        """Queue the trials of dead processes again and return their numbers; the lock must be held.
 
-    def _alive(self, name: str | None) -> bool:
-        if name is None:
-            return False
-        if name == self.name:
-            return True
+        A trial that failed without an error of its own and has no retry yet is queued, so that a process that dies
+        between these two writes loses nothing and doubles nothing.
+        """
+        fail_stale_trials(study)
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            worker = trial.user_attrs.get(WORKER)
+            if worker is None or (self._heartbeat is None and not self._is_alive(worker)):
+                study.tell(trial.number, state=TrialState.FAIL)
+        retry = RetryHeartbeatStaleTrialCallback(inherit_intermediate_values=True)
+        queued = []
+        for trial in counted(study.get_trials()):
+            killed = len(retry_history(trial)) - trial.user_attrs.get(INTERRUPTED, 0)
+            if trial.state == TrialState.FAIL and ERROR not in trial.user_attrs and killed < RETRIES:
+                trial.user_attrs.pop(WORKER, None)  # the retry is nobody's until it is begun
+                retry(study, trial)
+                queued.append(trial.number)
+        return queued
+
+    def _is_alive(self, name: str) -> bool:
         path = self._folder / f"{name}.lock"
-        if not path.exists():
-            return False
-        probe = FileLock(path, thread_local=False)
+        if name == self.name or not path.exists():
+            return name == self.name
         try:
-            probe.acquire(timeout=0)
+            with FileLock(path, timeout=0, thread_local=False):
+                path.unlink(missing_ok=True)
+                return False
         except Timeout:
             return True
-        probe.release()
-        path.unlink(missing_ok=True)
-        return False
 
 
-class RemoteCrew:
-    """Processes on several hosts that share a database, which remembers their signs of life."""
-
-    def __init__(self, heartbeat: int) -> None:
-        self.name = uuid.uuid4().hex
-        self._grace = timedelta(seconds=MISSED * heartbeat)
-
-    def leave(self) -> None:
-        """Nothing to give back."""
-
-    @contextmanager
-    def gate(self) -> Iterator[None]:
-        """Hosts do not wait for each other: at the very end one trial more than asked may be begun on each."""
+@contextmanager
+def given_back(study: Study, trial: Trial, blamed: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Within, what is not the trial's own fault (a signal, a full disk) leaves it to be retried, as often as needed."""
+    try:
         yield
-
-    def pass_gate(self) -> None:
-        """Nothing is held."""
-
-    def retry_dead(self, study: Study) -> list[int]:
-        """Queue the trials whose process has given no sign of life; returns their numbers."""
-        before = {trial.number for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            fail_stale_trials(study)
-        # Killed between its creation and its first heartbeat, a trial would be waited for for ever.
-        for trial in study.get_trials(states=(TrialState.RUNNING,)):
-            begun = trial.datetime_start
-            if WORKER not in trial.user_attrs and begun and datetime.now(begun.tzinfo) - begun > self._grace:
-                queue_retry(study, trial)
-                study.tell(trial.number, state=TrialState.FAIL)
-        after = {trial.number for trial in study.get_trials(deepcopy=False, states=(TrialState.FAIL,))}
-        return sorted(before & after)
-
-
-def give_back(study: Study, number: int) -> None:
-    """Queue our own trial again, which we cannot end; the next process goes on with it."""
-    trial = study.get_trials()[number]
-    if trial.state in (TrialState.RUNNING, TrialState.FAIL):
-        queue_retry(study, trial, most=None)
-    if trial.state == TrialState.RUNNING:
-        study.tell(number, state=TrialState.FAIL)
-
-
-def queue_retry(study: Study, trial: FrozenTrial, *, most: int | None = RETRIES) -> None:
-    """Queue the same point again, unless it has been begun more often than ``most`` times."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExperimentalWarning)
-        RetryHeartbeatStaleTrialCallback(max_retry=most)(study, trial)
+    except TrialPruned:
+        raise
+    except blamed as error:
+        trial.set_user_attr(ERROR, str(error))
+        raise
+    except BaseException as error:
+        trial.set_user_attr(INTERRUPTED, trial.user_attrs.get(INTERRUPTED, 0) + 1)
+        if isinstance(error, SystemExit):  # Optuna ends the trials of all other exceptions itself
+            study.tell(trial, state=TrialState.FAIL)
+        raise

@@ -1,0 +1,87 @@
+"""What the benchmarks share: arguments, clocks, an agent to update, and an agent trained outside the pipeline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from ccwm.cells import Cell
+from ccwm.files import write_json
+from ccwm.progress import counter
+from ccwm.settings.agent import AgentConfig
+from ccwm.settings.schema import Settings
+from ccwm.training.collect import RandomReturn, collect_random
+from ccwm.training.devices import launch, one_device
+from ccwm.training.history import Log, summarise, write_history
+from ccwm.training.loop import Trained, build_module, train
+from ccwm.training.memory import keep_freed_memory
+from ccwm.training.publish import publish_agent
+from ccwm.training.update import Updater
+
+Result = TypeVar("Result")
+
+
+class Spent(NamedTuple):
+    """Seconds of the clock, and of processor time, which other work on the machine hardly changes."""
+
+    clock: float
+    processor: float
+
+    @classmethod
+    def now(cls) -> Spent:
+        """Since some fixed moment."""
+        return cls(time.perf_counter(), time.process_time())
+
+    def since(self, begin: Spent) -> Spent:
+        """From ``begin`` to this moment."""
+        return Spent(self.clock - begin.clock, self.processor - begin.processor)
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser that shows the script's docstring and knows ``--json``."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    return parser
+
+
+def append_json(path: Path, key: str, row: Mapping[str, object]) -> None:
+    """Add a row to the list under ``key``, and make the file where there is none."""
+    known = json.loads(path.read_text())[key] if path.exists() else []
+    write_json(path, {key: [*known, row]})
+
+
+def run_alone(function: Callable[..., Result], *arguments: object) -> Result:
+    """Call it in a fresh process, so that its memory is its own."""
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        return pool.apply(function, arguments)
+
+
+def make_updater(config: AgentConfig, *, observation_shape: tuple[int, ...], actions: int) -> Updater:
+    """An untrained agent and its optimiser on one device, with the threads and the precision of its settings."""
+    keep_freed_memory()
+    module = build_module(config, seed=0, observation_shape=observation_shape, actions=actions)
+    return Updater(launch(one_device(config.trainer)), module)
+
+
+def collect(settings: Settings, cell: Cell, folder: Path, *parts: str) -> list[RandomReturn]:
+    """Store the random episodes of ``train``, ``heldout`` or both in ``folder``, as stage collect does."""
+    assert cell.seed is not None
+    episodes = {"train": settings.collect.episodes, "heldout": settings.collect.heldout}
+    wanted = {part: episodes[part] for part in parts}
+    with counter("random episodes", sum(wanted.values())) as advance:
+        return collect_random(cell.task, folder, parts=wanted, env=settings.env, seed=cell.seed, advance=advance)
+
+
+def train_cell(
+    settings: Settings, cell: Cell, *, data: Path, root: Path, log: Log = lambda metrics, env_steps: None
+) -> Trained:
+    """Train on the random episodes in ``data`` and publish agent and history under ``root``, as stage train does."""
+    trained = train(settings.agent, cell, data=data / "train", work=root / "work", log=log, label=cell.title)
+    publish_agent(root / cell.model, trained, cell)
+    write_history(root / cell.results, trained.history, summarise(trained.history, trained.module.counters))
+    return trained

@@ -1,0 +1,205 @@
+"""When episodes are played, updates made, losses reported and curves measured: by hand arithmetic.
+
+An episode is 40 frames; training begins with two random ones, at 80 frames.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from project import TASK, TRAIN, UPDATES, Project, write_params
+
+from ccwm.cells import Cell
+from ccwm.replay.store import EpisodeStore
+from ccwm.settings.agent import AgentConfig, Train
+from ccwm.training.checkpoints import Checkpoints, OtherCheckpoint
+from ccwm.training.collect import collect_random
+from ccwm.training.finite import NotFinite
+from ccwm.training.history import Log
+from ccwm.training.loop import Trained, build_module, number_of_cycles, train
+from ccwm.training.progress import TrainingProgress, hidden_progress
+from ccwm.training.signals import Interrupted
+
+TWO_UPDATES = {"updates": 2, "evaluate_every": 80, "log_every": 3}
+TRAIN_SETTINGS = Train()
+
+
+@pytest.mark.parametrize(
+    ("env_steps", "update_every", "cycles"),
+    [
+        (200, 40, 4),  # the first, and 120 / 40
+        (200, 50, 4),  # the first, and 120 / 50 rounded up
+        (81, 1000, 2),
+        (80, 40, 1),  # the random episodes are all of the budget
+        (50, 40, 1),
+    ],
+)
+def test_number_of_cycles(env_steps: int, update_every: int, cycles: int) -> None:
+    settings = TRAIN_SETTINGS.model_copy(update={"env_steps": env_steps, "update_every": update_every})
+    assert number_of_cycles(settings, first_env_steps=80) == cycles
+
+
+def test_variants_of_a_seed_share_the_weights_that_they_have_in_common(tmp_path: Path) -> None:
+    ccwm = write_params(tmp_path / "params.yaml").agent
+    dreamer = write_params(tmp_path / "params.yaml", {"retrace": {"weight": 0.0}}).agent
+    one, other, next_seed = (
+        build_module(config, seed=seed, observation_shape=(32, 32, 3), actions=2).learner.state_dict()
+        for config, seed in ((ccwm, 0), (dreamer, 0), (ccwm, 1))
+    )
+    assert other.keys() < one.keys()
+    assert all(torch.equal(weight, one[name]) for name, weight in other.items())
+    assert any(not torch.equal(weight, one[name]) for name, weight in next_seed.items())
+
+
+@pytest.fixture
+def data(collected: Project) -> Path:
+    """Two random episodes."""
+    return collected.root / "data" / TASK / "0" / "train"
+
+
+def run(
+    data: Path, folder: Path, settings: Mapping[str, Any], log: Log = lambda *_: None, **changes: Mapping[str, Any]
+) -> Trained:
+    config: AgentConfig = write_params(
+        folder / "params.yaml", {"train": {**TWO_UPDATES, **settings}, **changes}
+    ).agent
+    with hidden_progress():
+        return train(config, TRAIN, data=data, work=folder / "work", log=log, label="")
+
+
+def columns(rows: list[dict[str, float]], *names: str) -> list[tuple[float, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def saved_counters(folder: Path) -> dict[str, int]:
+    saved = Checkpoints(folder / "work" / "checkpoints").latest()
+    assert saved is not None
+    counters: dict[str, int] = saved["updater"]["module"]["_extra_state"]
+    return counters
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_one_episode_a_cycle(data: Path, tmp_path: Path) -> None:
+    trained = run(data, tmp_path, {"env_steps": 200, "update_every": 40})
+    history, counters = trained.history, trained.module.counters
+    assert columns(history.episodes, "env_steps", "length") == [(120, 20), (160, 20), (200, 20)]
+    # At the start; where 160 has been reached, before cycle 3 (three cycles of two updates); with the final weights.
+    assert columns(history.curve, "env_steps", "updates") == [(80, 0), (160, 6), (200, 8)]
+    # Every third update: the third is the first of cycle 1, the sixth the last of cycle 2.
+    assert columns(history.losses, "env_steps", "updates") == [(120, 3), (160, 6)]
+    assert (counters.cycle, counters.updates, counters.env_steps, counters.episodes) == (4, 8, 200, 5)
+    highest = max(history.curve, key=lambda row: row["return_mean"])  # the first of equals
+    assert trained.best["_extra_state"]["updates"] == highest["updates"]
+
+
+def test_whole_episodes_overshoot_and_the_overshoot_counts(data: Path, tmp_path: Path) -> None:
+    """Goals 140, 200 and 260: cycle 1 plays two episodes, to 160; cycle 2 one, to 200; cycle 3 two, to 280."""
+    trained = run(data, tmp_path, {"env_steps": 260, "update_every": 60})
+    assert columns(trained.history.episodes, "env_steps") == [(120,), (160,), (200,), (240,), (280,)]
+    assert columns(trained.history.curve, "env_steps", "updates") == [(80, 0), (160, 4), (280, 8)]
+    assert trained.module.counters.episodes == 7
+
+
+def test_the_final_weights_are_measured_even_without_a_new_episode(data: Path, tmp_path: Path) -> None:
+    trained = run(data, tmp_path, {"env_steps": 80})
+    assert columns(trained.history.curve, "env_steps", "updates") == [(80, 0), (80, 2)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "env_steps", "cycle", "updates", "episodes"),
+    [
+        ("episode/return", 120, 1, 2, 3),  # after the first of the two episodes of cycle 1
+        ("model/observation", 160, 1, 3, 4),  # after the first of the two updates of cycle 1, at the third update
+    ],
+)
+def test_an_interrupted_cycle_resumes_where_it_was(
+    metric: str, env_steps: int, cycle: int, updates: int, episodes: int, data: Path, tmp_path: Path
+) -> None:
+    settings = {"env_steps": 240, "update_every": 80}  # the evaluation of 160 is due before cycle 2
+
+    def interrupt(metrics: Mapping[str, float], at: int) -> None:
+        if metric in metrics and at == env_steps:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    for folder in ("clean", "stopped"):
+        (tmp_path / folder).mkdir()
+    clean = run(data, tmp_path / "clean", settings)
+    with pytest.raises(Interrupted) as caught:
+        run(data, tmp_path / "stopped", settings, log=interrupt)
+    assert caught.value.code == 143
+    saved = saved_counters(tmp_path / "stopped")
+    assert (saved["cycle"], saved["updates"], saved["episodes"]) == (cycle, updates, episodes)
+    resumed = run(data, tmp_path / "stopped", settings)
+    assert resumed.history.state_dict() == clean.history.state_dict()
+    assert_equal(resumed.module.state_dict(), clean.module.state_dict())
+    assert_equal(resumed.best, clean.best)
+
+
+def test_a_signal_within_an_update_saves_that_very_update(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrainingProgress, "show", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        run(data, tmp_path, {"env_steps": 80})
+    assert saved_counters(tmp_path)["updates"] == 1
+
+
+def test_a_signal_behind_the_last_check_still_ends_the_run(data: Path, tmp_path: Path) -> None:
+    """The final evaluation is the last that is heard of."""
+
+    def interrupt(metrics: Mapping[str, float], at: int) -> None:
+        if metrics.get("evaluation/updates") == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        run(data, tmp_path, {"env_steps": 80}, log=interrupt)
+    assert len(run(data, tmp_path, {"env_steps": 80}).history.curve) == 2
+
+
+def test_a_damaged_random_episode_is_left_out(data: Path, tmp_path: Path) -> None:
+    """One of twenty, which is a share that a result may be built on; its frames were played all the same."""
+    store = EpisodeStore(tmp_path / "data")
+    for _ in range(20):
+        store.adopt(data / "000000.safetensors")
+    store.path(3).write_bytes(b"")
+    counters = run(tmp_path / "data", tmp_path, {"env_steps": 80}).module.counters
+    assert (counters.episodes, counters.env_steps, counters.updates) == (19, 800, 2)
+
+
+def test_a_checkpoint_of_other_settings_is_refused_by_name(data: Path, tmp_path: Path) -> None:
+    run(data, tmp_path, {"env_steps": 80})
+    with pytest.raises(OtherCheckpoint, match=r"optimiser\.model_lr \(0\.001 there, 0\.002 here\)"):
+        run(data, tmp_path, {"env_steps": 80}, optimiser={"model_lr": 0.002})
+
+
+def test_nan_ends_training_by_name_and_keeps_the_checkpoints_before_it(tmp_path: Path) -> None:
+    """The world's third episode, played in cycle 2, breaks the reward's loss."""
+    task = "unbounded_world:Unbounded"
+    config = write_params(tmp_path / "params.yaml").agent
+    collect_random(task, tmp_path, parts={"train": 2}, env=config.env, seed=0, advance=lambda: None)
+    logged: list[int] = []
+    with hidden_progress(), pytest.raises(NotFinite, match=r"update 1[2-7]: model/reward"):
+        train(
+            config,
+            Cell("train", task, "ccwm", 0),
+            data=tmp_path / "train",
+            work=tmp_path / "work",
+            log=lambda metrics, env_steps: logged.append(env_steps),
+            label="",
+        )
+    assert logged[-1] == 160
+    assert saved_counters(tmp_path)["updates"] == 2 * UPDATES
+    saved = Checkpoints(tmp_path / "work" / "checkpoints").latest()
+    assert saved is not None
+    weights = [value for value in saved["updater"]["module"].values() if isinstance(value, torch.Tensor)]
+    assert weights
+    assert all(weight.isfinite().all() for weight in weights)
