@@ -124,7 +124,10 @@ def read_retracing(folder: Path) -> Retraced:
     """What was shown."""
     path = folder / "retracing.csv"
     numbers = dict.fromkeys(("step", "value", "threshold", "forward_error"), NUMBER)
-    optional, flags = dict.fromkeys(("change", "retraced_error"), OPTIONAL), dict.fromkeys(("kept", "irreversible"), FLAG)
+    optional, flags = (
+        dict.fromkeys(("change", "retraced_error"), OPTIONAL),
+        dict.fromkeys(("kept", "irreversible"), FLAG),
+    )
     frame = read_table(path, {**numbers, **optional, **flags})
     frames = read_arrays(folder / "retracing.safetensors", FRAMES)
     if len(frame) != len(frames["truth"]) or frame.empty:
