@@ -18,7 +18,7 @@ def main() -> None:
         agent = ready_agent(cell.model, stage.settings.trainer)
         episodes = stage.settings.evaluate.episodes
         with counter("greedy episodes", episodes) as advance:
-            rows = greedy_returns(agent, episodes=episodes, seed=cell.seed, advance=advance)
+            rows = greedy_returns(agent, episodes=episodes, seed=cell.seed or 0, advance=advance)
         random = read_returns(cell.of("collect").results)
         best = best_possible(cell.task, agent.card.config.env.time_limit)
         metrics = summarise(rows, random["return"].tolist(), best=best)

@@ -20,11 +20,12 @@ def main() -> None:
         agent = ready_agent(cell.model, stage.settings.trainer)
         store = EpisodeStore(cell.data / "heldout", read_only=True)
         heldout = [store.episode(index) for index in store.eligible()]
-        prediction = predict_open_loop(agent, heldout, context=rollout.context, horizon=rollout.horizon, seed=cell.seed)
+        seed = cell.seed or 0
+        prediction = predict_open_loop(agent, heldout, context=rollout.context, horizon=rollout.horizon, seed=seed)
         metrics = summarise(prediction, context=rollout.context)
         shown = rollout.context + rollout.horizon
         with counter("episodes and maps of latent states", advances(len(heldout), latents)) as advance:
-            study = study_latents(agent, heldout, latents, shown=shown, seed=cell.seed, advance=advance)
+            study = study_latents(agent, heldout, latents, shown=shown, seed=seed, advance=advance)
         with published(cell.results) as folder:
             write_prediction(folder, prediction, metrics, variant=cell.variant, shown=rollout.shown)
             write_latents(folder, study, variant=cell.variant)

@@ -17,7 +17,7 @@ def main() -> None:
         settings = stage.settings.transfer
         agent = ready_agent(cell.model, stage.settings.trainer)
         with counter("changed environments", settings.draws * (len(settings.rows) + 1)) as advance:
-            results = transfer_returns(agent, settings, seed=cell.seed, advance=advance)
+            results = transfer_returns(agent, settings, seed=cell.seed or 0, advance=advance)
         metrics = summarise(results)
         with published(cell.results) as folder:
             write_transfer(folder, metrics, results)

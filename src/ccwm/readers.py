@@ -42,10 +42,10 @@ def read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
             continue
         values = frame[name]
         if kind == FLAG:
-            wrong = ~values.isin([True, False])
+            wrong = ~values.isin([True, False]).to_numpy()
         else:
-            wrong = ~np.isfinite(pd.to_numeric(values, errors="coerce").astype(float))
-            wrong &= values.notna() if kind == OPTIONAL else True
+            wrong = ~np.isfinite(pd.to_numeric(values, errors="coerce").to_numpy(float))
+            wrong &= values.notna().to_numpy() | (kind == NUMBER)
         if wrong.any():
             line = int(np.flatnonzero(wrong)[0])
             raise BadResult(f"{path}: {name!r} is {values.iloc[line]!r} in line {line + 2}, not {kind}")
@@ -66,7 +66,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def read_record(path: Path, kind: type[Record]) -> Record:
-    """The keys of a JSON object that the NamedTuple ``kind`` has, each a finite number, or null where it may be None."""
+    """The keys of a JSON object that the NamedTuple ``kind`` has, each a finite number, or None where it may be."""
     content = read_object(path)
     values = {}
     for name, type_name in kind.__annotations__.items():

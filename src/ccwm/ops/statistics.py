@@ -24,7 +24,7 @@ def sample_sd(values: np.ndarray) -> float:
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """Mean of the middle half, as rliable defines it: a quarter of the values is cut from each end.   [..., N] → [...]."""
+    """Mean of the middle half, as rliable defines it: a quarter is cut from each end.   [..., N] → [...]."""
     cut = values.shape[-1] // 4
     return np.asarray(np.sort(values, -1)[..., cut : values.shape[-1] - cut].mean(-1))
 

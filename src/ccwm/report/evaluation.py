@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from ccwm.cells import Cell
 from ccwm.report import format
+from ccwm.report.blocks import Block, Entry, Table
 from ccwm.report.claims import Quoted
 from ccwm.report.results import Results
-from ccwm.report.section import Block, Entry, Report, Section, Table, interval, number, shown, sources, table, words
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, average, estimate, paired_difference, stratified_iqm
+from ccwm.report.table import interval, number, sortable, table, text
 from ccwm.studies.returns import Metrics, read_metrics, read_returns
 from ccwm.training import collect
 
@@ -153,15 +155,14 @@ def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quot
         f"{_quoted_words(task, quoted, published)}",
         rows,
         [
-            ("Variant", lambda row: words(row.variant)),
-            ("Return (mean ± sd)", lambda row: shown(format.spread(row.mean, row.sd), row.mean)),
+            ("Variant", lambda row: text(row.variant)),
+            ("Return (mean ± sd)", lambda row: sortable(format.spread(row.mean, row.sd), row.mean)),
             ("95% interval", lambda row: interval(row.low, row.high)),
             ("IQM", lambda row: number(row.iqm)),
             ("95% of IQM", lambda row: interval(row.iqm_low, row.iqm_high)),
             ("Score", lambda row: number(row.score)),
             ("Success", lambda row: number(row.success_rate)),
             ("Episodes", lambda row: number(row.episodes, format.whole)),
-            ("Source", lambda row: sources(row.cells)),
         ],
     )
 
@@ -169,8 +170,8 @@ def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quot
         return [fields.get(heading.split()[0], Entry(format.NONE)) for heading in measured.headings]
 
     if first.random_mean is not None:
-        random = shown(format.spread(first.random_mean, first.random_sd), first.random_mean)
-        chance = line(Variant=words("random policy"), Return=random, Score=number(None if first.score is None else 0.0))
+        random = sortable(format.spread(first.random_mean, first.random_sd), first.random_mean)
+        chance = line(Variant=text("random policy"), Return=random, Score=number(None if first.score is None else 0.0))
         if "95% interval" in measured.headings:
             chance[measured.headings.index("95% interval")] = interval(first.random_low, first.random_high)
         measured.rows.append(chance)
@@ -197,7 +198,7 @@ def aggregate_table(rows: list[Aggregate]) -> Table:
         "bootstrap interval (seeds are drawn anew within each task). 0 is the random policy, 1 the best possible.",
         rows,
         [
-            ("Variant", lambda row: words(row.variant)),
+            ("Variant", lambda row: text(row.variant)),
             ("IQM of score", lambda row: number(row.iqm)),
             ("95% interval", lambda row: interval(row.iqm_low, row.iqm_high)),
             ("Agents", lambda row: number(len(row.cells), format.whole)),

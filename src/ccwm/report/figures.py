@@ -94,6 +94,7 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     """Write name.svg and name.pdf, and return the SVG for use inside a page."""
     svg = to_svg(figure)
     (folder / f"{name}.svg").write_text(adaptive(svg), "utf-8")
+    figure.set_layout_engine("none")  # laid out already, and a layout takes longer than a file
     dateless = {"CreationDate": None, "Creator": None, "Producer": None}
     figure.savefig(folder / f"{name}.pdf", format="pdf", metadata=dateless)
     return inline(svg, name)

@@ -10,21 +10,10 @@ from matplotlib.figure import Figure
 
 from ccwm.cells import Cell
 from ccwm.report import figures, format
-from ccwm.report.section import (
-    Block,
-    Entry,
-    Heading,
-    Panels,
-    Report,
-    Section,
-    Table,
-    Words,
-    number,
-    sources,
-    table,
-    words,
-)
+from ccwm.report.blocks import Block, Entry, Heading, Panels, Table, Words
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import average
+from ccwm.report.table import number, table, text
 from ccwm.studies.embeddings import read_maps, read_numbers
 from ccwm.studies.maps import TrajectoryMap, draw_trajectory, draw_truncated, draw_values
 
@@ -74,11 +63,10 @@ def latents_table(task: str, rows: list[Row]) -> Table:
         "any two states do, in the latent space and in the map.",
         rows,
         [
-            ("Variant", lambda row: words(row.variant)),
+            ("Variant", lambda row: text(row.variant)),
             ("Map", lambda row: Entry(MAPS[row.map], list(MAPS).index(row.map))),
             ("States", lambda row: number(row.numbers["states"], format.steps)),
             *((heading, measure(key)) for key, heading in MEASURES.items()),
-            ("Source", lambda row: sources(row.cells)),
         ],
         texts=2,
     )
@@ -117,14 +105,15 @@ def _panels(report: Report, task: str, variant: str, whole: TrajectoryMap, late:
 
 def build(report: Report) -> list[Block]:
     """The maps of each variant's first seed, a table over seeds, and a CSV of all."""
-    results, everything = report.results, []
+    results = report.results
+    everything: list[pd.DataFrame] = []
 
     def of_task(task: str) -> list[Block]:
         found = results.load("rollout-viz", task, read_numbers, FILES)
         if not found:
             return []
         everything.extend(
-            frame.assign(task=task, variant=variant, seed=cell.seed, cells=[(cell,)] * len(frame))
+            frame.assign(task=task, variant=variant, seed=cell.seed, cells=str(cell))
             for variant, of in found.items()
             for cell, frame in of.items()
         )

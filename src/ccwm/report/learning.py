@@ -13,10 +13,11 @@ from matplotlib.figure import Figure
 
 from ccwm.cells import Cell
 from ccwm.report import evaluation, figures, format
+from ccwm.report.blocks import Block, Panels, Table, Words
 from ccwm.report.results import Results
-from ccwm.report.section import Block, Panels, Report, Section, Table, Words, interval, number, shown, sources, table
-from ccwm.report.section import words as text
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Curve, estimate, over_seeds, track
+from ccwm.report.table import interval, number, sortable, table, text
 from ccwm.training.history import mean_height, read_curve, read_metrics
 
 FILES = ("curve.csv",)
@@ -130,10 +131,9 @@ def learning_table(task: str, rows: list[Learning]) -> Table:
             ("95% interval", lambda row: interval(row.end_low, row.end_high)),
             (
                 "Steps" if target is None else f"Steps to {format.number(target)}",
-                lambda row: shown(steps(row), row.steps),
+                lambda row: sortable(steps(row), row.steps),
             ),
-            ("Reached", lambda row: shown(reached(row), row.reached)),
-            ("Source", lambda row: sources(row.cells)),
+            ("Reached", lambda row: sortable(reached(row), row.reached)),
         ],
     )
 

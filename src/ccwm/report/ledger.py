@@ -12,9 +12,10 @@ import pandas as pd
 
 from ccwm.cells import Cell
 from ccwm.report import evaluation, format, learning
+from ccwm.report.blocks import Block, Details, Entry, Table, Words
 from ccwm.report.claims import Claim, Measure, Paper, Scale
 from ccwm.report.results import Results
-from ccwm.report.section import Block, Details, Entry, Report, Section, Table, Words
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, estimate, paired_difference
 from ccwm.report.verdict import RULES, Verdict, tally, weigh
 from ccwm.studies import embeddings, prediction, returns, transfer

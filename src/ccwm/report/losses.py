@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ccwm.report import figures
+from ccwm.report.blocks import Block, Legend, Panels, Picture, Words
 from ccwm.report.results import Results
-from ccwm.report.section import Block, Legend, Panels, Picture, Report, Section, Words
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Curve, over_seeds
 from ccwm.training.history import COUNTERS, read_losses
 
@@ -76,7 +77,7 @@ def build(report: Report) -> list[Block]:
         return [Panels([*small], "small", whole)]
 
     blocks = report.by_task(of_task)
-    intro = [Words("Every logged term against environment steps."), Legend(report.colours)]
+    intro: list[Block] = [Words("Every logged term against environment steps."), Legend(report.colours)]
     return [*intro, *blocks] if blocks else []
 
 

@@ -107,7 +107,8 @@ def write_overview(report: Report) -> None:
     results, tasks = report.results, report.results.study.tasks
     curves = {task: found for task in tasks if (found := learning.load_curves(results, task))}
     shown = list(curves.items())[:3]
-    strip = next((found[1][0] for task in tasks if (found := prediction.load_strips(results, task))), None)
+    strips = [strips for task in tasks if (strips := prediction.load_strips(results, task)) is not None]
+    strip = strips[0][1][0] if strips else None
     heights = [*([3.2] if shown else []), *([strip_height(strip)] if strip is not None else [])]
     figure = Figure(figsize=(WIDTH, sum(heights) or 1.2))
     if not heights:

@@ -1,4 +1,4 @@
-"""The report as a whole: one self-contained page and its text, a page of runs, figures and tables, published at once."""
+"""The report as a whole: one self-contained page and its text, a page of runs, figures and tables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from ccwm.report import (
     truncation,
     tuning,
 )
+from ccwm.report.blocks import Block, Details, Words, cell_groups
 from ccwm.report.claims import Paper
 from ccwm.report.results import Results
-from ccwm.report.section import Block, Details, Report, Words, cell_groups
+from ccwm.report.section import Report
 from ccwm.settings import schema
 
 MODULES = (

@@ -13,23 +13,11 @@ from matplotlib.ticker import MaxNLocator
 from ccwm.cells import Cell
 from ccwm.errors import UserError
 from ccwm.report import figures, format
+from ccwm.report.blocks import Block, Panels, Picture, Table, Video
 from ccwm.report.results import Results
-from ccwm.report.section import (
-    Block,
-    Panels,
-    Picture,
-    Report,
-    Section,
-    Table,
-    Video,
-    interval,
-    number,
-    shown,
-    sources,
-    table,
-    words,
-)
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import average, over_seeds
+from ccwm.report.table import interval, number, sortable, table, text
 from ccwm.studies.images import write_figure
 from ccwm.studies.prediction import Metrics, read_errors, read_frames, read_horizons, read_metrics
 from ccwm.studies.strips import Strip, strip_figure, video
@@ -129,16 +117,15 @@ def prediction_table(task: str, rows: list[Prediction]) -> Table:
         "structural similarity, 1 for the same; in brackets those of the frozen last frame.",
         rows,
         [
-            ("Variant", lambda row: words(row.variant)),
+            ("Variant", lambda row: text(row.variant)),
             ("Useful steps", lambda row: number(row.useful_steps, format.steps)),
             ("95% interval", lambda row: interval(row.useful_low, row.useful_high, format.steps)),
             ("Median", lambda row: number(row.useful_median, format.steps)),
             ("Informed", lambda row: number(row.informed_steps, format.steps)),
             ("95% interval", lambda row: interval(row.informed_low, row.informed_high, format.steps)),
-            ("Error", lambda row: shown(format.beside(row.error, row.baseline_error), row.error)),
-            ("SSIM", lambda row: shown(format.beside(row.ssim, row.baseline_ssim), row.ssim)),
+            ("Error", lambda row: sortable(format.beside(row.error, row.baseline_error), row.error)),
+            ("SSIM", lambda row: sortable(format.beside(row.ssim, row.baseline_ssim), row.ssim)),
             ("Episodes", lambda row: number(row.episodes, format.whole)),
-            ("Source", lambda row: sources(row.cells)),
         ],
     )
 

@@ -68,7 +68,7 @@ class Results:
     def load(
         self, stage: str, task: str, reader: Callable[[Path], Read], files: Iterable[str] = ()
     ) -> dict[str, dict[Cell, Read]]:
-        """What a reader gives for the cells of a task that have the files, by variant; a variant without any is left out."""
+        """What a reader gives for the cells of a task that have the files, by variant that has any."""
         found = {
             variant: {
                 cell: self.read(cell, reader)

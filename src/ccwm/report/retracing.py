@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from ccwm.cells import Cell
 from ccwm.report import figures, format
-from ccwm.report.section import Block, Report, Section, Table, Words, number, sources, table, words
+from ccwm.report.blocks import Block, Table, Words
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import average
+from ccwm.report.table import number, table, text
 from ccwm.studies.retracing import Retraced, read_retracing, retracing_figure
 
 FILES = ("retracing.csv", "retracing.safetensors")
@@ -45,12 +47,11 @@ def retracing_table(task: str, rows: list[Row]) -> Table:
         "retrace loss, whether the variant truncates or not. Means over seeds.",
         rows,
         [
-            ("Variant", lambda row: words(row.variant)),
+            ("Variant", lambda row: text(row.variant)),
             ("Error, seen z̃", lambda row: number(row.forward_error)),
             ("Error, retraced ž", lambda row: number(row.retraced_error)),
             ("Truncated", lambda row: number(row.truncated)),
             ("Irreversible", lambda row: number(row.events, format.whole)),
-            ("Source", lambda row: sources(row.cells)),
         ],
     )
 

@@ -16,11 +16,13 @@ import pandas as pd
 from ccwm.cells import Cell
 from ccwm.readers import is_number
 from ccwm.report import format
+from ccwm.report.blocks import Block, Entry, Heading, Table, Words
 from ccwm.report.results import MEASURED, Results
-from ccwm.report.section import Block, Entry, Heading, Table, Words, number, shown, table, words
 from ccwm.report.statistics import average
+from ccwm.report.table import number, sortable, table, text
 from ccwm.report.tuning import searches
 
+SAID = ("run_id", "experiment", "commit", "settings_hash", "device")
 COSTS = ("seconds", "env_steps_per_second", "updates_per_second", "peak_memory_mb")
 
 
@@ -62,15 +64,11 @@ def read_run(path: Path, name: str, cell: Cell) -> Run | None:
         return None
     if not isinstance(record, dict):
         return None
-    said = {key: str(record.get(key) or "") for key in ("run_id", "experiment", "commit", "settings_hash", "device")}
-    costs = {key: float(record[key]) if is_number(record.get(key)) else None for key in COSTS}
-    dirty, store = said_true(record.get("dirty")), public_store(str(record.get("tracking_uri") or ""))
-    return Run(name, cell.stage, cell.task, cell.variant, **said, store=store, dirty=dirty, **costs)
-
-
-def said_true(value: object) -> bool:
-    """Whether a record says yes: true, or "true" beside "false" and "unknown"."""
-    return str(value).lower() == "true"
+    said: dict[str, Any] = {key: str(record.get(key) or "") for key in SAID}
+    said |= {key: float(record[key]) if is_number(record.get(key)) else None for key in COSTS}
+    said["store"] = public_store(str(record.get("tracking_uri") or ""))
+    said["dirty"] = str(record.get("dirty")).lower() == "true"  # beside "false" and "unknown"
+    return Run(name, cell.stage, cell.task, cell.variant, **said)
 
 
 def public_store(uri: str) -> str:
@@ -101,13 +99,13 @@ def cost_table(runs: Iterable[Run]) -> Table:
         list(groups.values()),
         [
             ("Stage", lambda of: Entry(of[0].stage, float(stages.index(of[0].stage)))),
-            ("Task", lambda of: words(of[0].task or format.NONE)),
-            ("Variant", lambda of: words(of[0].variant or "all")),
+            ("Task", lambda of: text(of[0].task or format.NONE)),
+            ("Variant", lambda of: text(of[0].variant or "all")),
             (
                 "Device",
-                lambda of: words(", ".join(dict.fromkeys(run.device for run in of if run.device)) or format.NONE),
+                lambda of: text(", ".join(dict.fromkeys(run.device for run in of if run.device)) or format.NONE),
             ),
-            ("Time", lambda of: shown(format.duration(mean(of, "seconds")), mean(of, "seconds"))),
+            ("Time", lambda of: sortable(format.duration(mean(of, "seconds")), mean(of, "seconds"))),
             ("Frames/s", lambda of: number(mean(of, "env_steps_per_second"))),
             ("Updates/s", lambda of: number(mean(of, "updates_per_second"))),
             ("Memory (MB)", lambda of: number(memory(of))),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
 
 from ccwm.cells import Cell
 from ccwm.report import format, heatmap
+from ccwm.report.blocks import Block, Entry, Table, Words
 from ccwm.report.claims import PaperTransfer
 from ccwm.report.results import Results
-from ccwm.report.section import Block, Entry, Report, Section, Table, Words, number, shown, table
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import brown_forsythe, estimate, hedges, holm, welch
+from ccwm.report.table import number, sortable, table
 from ccwm.studies.transfer import UNCHANGED_ROW, read_metrics, read_returns
 
 FILES = ("returns.csv",)
@@ -44,7 +47,7 @@ class Transfer(NamedTuple):
 
 
 def load(results: Results, task: str) -> dict[str, tuple[tuple[Cell, ...], dict[str, list[float]]]]:
-    """Every variant's cells and the returns of each row: one a seed, its mean over draws; of a single seed, one a draw."""
+    """Every variant's cells, and returns by row: one a seed, its mean over draws; of a single seed, one a draw."""
     loaded = {}
     for variant, found in results.load("transfer", task, read_metrics, FILES).items():
         values: dict[str, list[float]] = {}
@@ -109,7 +112,7 @@ def transfer_table(task: str, rows: list[Transfer], *, reference: str, paper: Pa
         ("Changed", lambda name: Entry("nothing" if name == UNCHANGED_ROW else name, float(names.index(name))))
     ]
     for variant in variants:
-        columns.append((variant, column(variant, lambda row: shown(format.spread(row.mean, row.sd), row.mean))))
+        columns.append((variant, column(variant, lambda row: sortable(format.spread(row.mean, row.sd), row.mean))))
         if variant != reference:
             columns += [
                 (f"{variant} − {reference} (g)", column(variant, _difference)),
@@ -138,15 +141,16 @@ def transfer_table(task: str, rows: list[Transfer], *, reference: str, paper: Pa
             )
         )
     others = [variant for variant in variants if variant != reference]
-    return table(_caption(task, rows[0], reference, others, printed), names, columns)
+    made = table(_caption(task, rows[0], reference, others, printed), names, columns)
+    return replace(made, cells=tuple(dict.fromkeys(cell for row in rows for cell in row.cells)))
 
 
 def _difference(row: Transfer) -> Entry:
-    return shown(format.beside(row.difference, row.hedges_g, format.signed), row.difference)
+    return sortable(format.beside(row.difference, row.hedges_g, format.signed), row.difference)
 
 
 def _p(row: Transfer) -> Entry:
-    return shown(format.beside(row.p, row.p_holm, format.p_value), row.p)
+    return sortable(format.beside(row.p, row.p_holm, format.p_value), row.p)
 
 
 def _caption(task: str, first: Transfer, reference: str, others: list[str], paper: PaperTransfer | None) -> str:
@@ -227,7 +231,6 @@ def build(report: Report) -> list[Block]:
         drawn = {variant: grid for variant, grid in grids.items() if grid is not None}
         blocks: list[Block] = [check_words(check)] if check is not None else []
         blocks.append(transfer_table(task, rows[task], reference=results.reference, paper=printed))
-        blocks.append(Words("Source:", "source", tuple(cell for of in found.values() for cell in of)))
         if drawn:
             note = "Mean return in every changed environment (the reward left aside), over seeds and draws; one that "
             note += "was not drawn is empty."

@@ -11,21 +11,10 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from ccwm.cells import Cell
 from ccwm.report import figures, format
-from ccwm.report.section import (
-    Block,
-    Entry,
-    Legend,
-    Panels,
-    Report,
-    Section,
-    Table,
-    Words,
-    number,
-    sources,
-    table,
-    words,
-)
+from ccwm.report.blocks import Block, Entry, Legend, Panels, Table, Words
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import average, over_seeds
+from ccwm.report.table import number, table, text
 from ccwm.studies.truncation import read_truncation
 
 FILES = ("truncation.csv",)
@@ -110,12 +99,11 @@ def truncation_table(task: str, rows: list[Row]) -> Table:
         "share is the precision of a mask that knows nothing.",
         rows,
         [
-            ("Variant", lambda row: words(row.variant)),
-            ("η of", lambda row: words(row.which)),
-            ("Rule", lambda row: words(row.rule)),
+            ("Variant", lambda row: text(row.variant)),
+            ("η of", lambda row: text(row.which)),
+            ("Rule", lambda row: text(row.rule)),
             *((heading, measure(key)) for key, heading in LISTED.items()),
             ("Events", lambda row: number(row.events, format.whole)),
-            ("Source", lambda row: sources(row.cells)),
         ],
         texts=3,
     )
@@ -146,7 +134,7 @@ def build(report: Report) -> list[Block]:
     def of_task(task: str) -> list[Block]:
         frames = report.results.load("rollout-viz", task, read_truncation, FILES)
         every = [
-            frame.assign(task=task, variant=variant, seed=cell.seed, cells=[(cell,)] * len(frame))
+            frame.assign(task=task, variant=variant, seed=cell.seed, cells=str(cell))
             for variant, of in frames.items()
             for cell, frame in of.items()
         ]

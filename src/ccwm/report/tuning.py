@@ -10,8 +10,10 @@ from typing import Any
 import pandas as pd
 
 from ccwm.report import figures, format
-from ccwm.report.section import Block, Entry, Heading, Panels, Report, Section, Table, Words, number, shown, table
+from ccwm.report.blocks import Block, Entry, Heading, Panels, Table, Words
+from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, paired_difference
+from ccwm.report.table import number, sortable, table
 from ccwm.report.tuning_figures import SYMBOLS, label, search_figures, setting
 from ccwm.studies.search import Search, read_search
 
@@ -91,7 +93,7 @@ def candidates_table(search: Search) -> Table:
     def seeds(which: str) -> Callable[[pd.Series[Any]], Entry]:
         def entry(row: pd.Series[Any]) -> Entry:
             mean, sd = (_number(row[f"{which}_{of}"]) for of in ("mean", "sd"))
-            return shown(format.spread(mean, sd), mean)
+            return sortable(format.spread(mean, sd), mean)
 
         return entry
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lightning as L
 import torch
 
 from ccwm.agents.export import Agent, load_agent
@@ -18,6 +17,8 @@ from ccwm.training.rollouts import Rollout, play_episode
 
 def ready_agent(directory: Path, trainer: Trainer) -> Agent:
     """Load an agent onto the device that the settings name, with their number of CPU threads."""
+    import lightning as L  # here, since the report imports the studies for their readers alone
+
     torch.set_num_threads(trainer.threads)
     agent = load_agent(directory)
     device = L.Fabric(accelerator=trainer.accelerator, devices=1).device
@@ -25,7 +26,7 @@ def ready_agent(directory: Path, trainer: Trainer) -> Agent:
 
 
 def agent_env(agent: Agent, change: Change = UNCHANGED, *, task: str | None = None) -> TaskEnv:
-    """The environment that the agent was trained in, a changed one, or that of another task, observed as in training."""
+    """The environment that the agent was trained in, a changed one, or another task's, observed alike."""
     return make_env(task or agent.card.task, agent.card.config.env, change=change)
 
 

@@ -10,8 +10,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from safetensors.numpy import save_file
-from sklearn.manifold import TSNE
-from threadpoolctl import threadpool_limits
 
 from ccwm.files import write_csv
 from ccwm.readers import NUMBER, OPTIONAL, TEXT, BadResult, read_arrays, read_table
@@ -125,6 +123,9 @@ def tsne(states: np.ndarray, *, perplexity: float, seed: int) -> np.ndarray:
 
     One thread, since the sums of several come in no fixed order: the same states give the same map.
     """
+    from sklearn.manifold import TSNE  # here, since the report imports the studies for their readers alone
+    from threadpoolctl import threadpool_limits
+
     if len(states) < 4:
         return np.zeros((len(states), 2), np.float32)
     with threadpool_limits(1):
@@ -141,8 +142,10 @@ def tsne(states: np.ndarray, *, perplexity: float, seed: int) -> np.ndarray:
 def write_embeddings(folder: Path, embeddings: Embeddings, *, variant: str) -> None:
     """Write ``embeddings.csv``, the numbers, ``embeddings.safetensors``, the maps, and a picture of them."""
     write_csv(folder / "embeddings.csv", (row._asdict() for row in embeddings.numbers))
-    maps = zip(MAPS, embeddings, strict=False)
-    arrays = {f"{name}.{part}": value for name, of in maps for part, value in of._asdict().items()}  # type: ignore[union-attr]
+    maps: tuple[TrajectoryMap | ValueMap, ...] = embeddings[:3]
+    arrays = {
+        f"{name}.{part}": of for name, drawn in zip(MAPS, maps, strict=True) for part, of in drawn._asdict().items()
+    }
     save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, folder / "embeddings.safetensors")
     write_figure(folder / "embeddings.png", maps_figure(variant, *embeddings[:3]))
 

@@ -57,7 +57,7 @@ def draw_trajectory(figure: Figure | SubFigure, drawn: TrajectoryMap, *, first: 
 
 
 def draw_truncated(figure: Figure | SubFigure, drawn: TrajectoryMap) -> None:
-    """The trajectory with the transitions that the value says should leave, and those that are irreversible in truth."""
+    """The trajectory with the transitions that the value says should leave, and those that are irreversible."""
     axes = figure.subplots()
     true, gone = drawn.true, ~drawn.kept
     _draw_points(axes, true, None)
@@ -106,9 +106,9 @@ def _draw_points(
     size = float(np.clip(3000 / max(len(points), 1), 2, 14))
     style: dict[str, Any] = {"s": size, "lw": 0, "zorder": 2, "rasterized": len(points) > MANY}
     if colour is None:
-        dots = axes.scatter(*points.T, color=ink(), alpha=0.35, **style)
+        dots = axes.scatter(points[:, 0], points[:, 1], color=ink(), alpha=0.35, **style)
     else:
-        dots = axes.scatter(*points.T, c=colour, cmap=SCALE, vmin=low, vmax=high, **style)
+        dots = axes.scatter(points[:, 0], points[:, 1], c=colour, cmap=SCALE, vmin=low, vmax=high, **style)
     axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", "datalim")
     axes.grid(False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -133,17 +133,14 @@ def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 def summarise(prediction: Prediction, *, context: int) -> Metrics:
     """The study's metrics."""
     errors = step_errors(prediction)
-    return Metrics(
-        episodes=len(prediction.error),
-        context=context,
-        horizon=prediction.error.shape[1],
-        **_horizon("useful_steps", prediction.error, prediction.baseline),
-        **_horizon("informed_steps", prediction.error, errors["mean_frame_error"]),
-        **{f"{name}_mean": float(of.mean()) for name, of in errors.items()},
-    )
+    useful = _horizon("useful_steps", prediction.error, prediction.baseline)
+    informed = _horizon("informed_steps", prediction.error, errors["mean_frame_error"])
+    means: dict[str, Any] = {f"{name}_mean": float(of.mean()) for name, of in errors.items()}
+    episodes, horizon = prediction.error.shape
+    return Metrics(episodes=episodes, context=context, horizon=horizon, **useful, **informed, **means)
 
 
-def _horizon(name: str, error: np.ndarray, baseline: np.ndarray) -> dict[str, float]:
+def _horizon(name: str, error: np.ndarray, baseline: np.ndarray) -> dict[str, Any]:
     """How long the mean error stays below the baseline's, and how long the median episode's does.   [N, T] each."""
     gap, steps = error - baseline, useful_steps(error, baseline)
 

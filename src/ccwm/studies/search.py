@@ -12,8 +12,10 @@ import pandas as pd
 from ccwm.files import write_csv, write_json
 from ccwm.readers import OPTIONAL, TEXT, BadResult, read_object, read_table
 
-SUMMARY = ("study", "task", "variant", "measure", "measure_title", "sampler", "pruner", "seeds", "fresh_seeds")
-SUMMARY += ("space", "trials", "commits", "importance", "winner")
+SUMMARY = (
+    *("study", "task", "variant", "measure", "measure_title", "sampler", "pruner", "seeds", "fresh_seeds"),
+    *("space", "trials", "commits", "importance", "winner"),
+)
 """The keys of ``study.json``."""
 
 

@@ -116,7 +116,7 @@ def read_metrics(folder: Path) -> Metrics:
     content = read_object(path)
 
     def row(name: str, value: Any) -> RowMetrics:
-        numbers = [value.get(key) if isinstance(value, dict) else None for key in RowMetrics._fields]
+        numbers: list[Any] = [value.get(key) if isinstance(value, dict) else None for key in RowMetrics._fields]
         if not all(map(is_number, numbers)):
             raise BadResult(f"{path}: {name!r} does not hold the numbers {', '.join(RowMetrics._fields)}")
         return RowMetrics(*numbers)

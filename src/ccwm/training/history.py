@@ -1,4 +1,4 @@
-"""What a training run reports: the learning curve and the averaged losses, as rows."""
+"""What a training run reports: learning curve, losses and episodes as rows; their files are written and read here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ccwm.files import published, write_csv, write_json
 from ccwm.readers import NUMBER, read_record, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ccwm.training.module import Counters  # the report reads histories without Lightning
 
 COUNTERS = ("env_steps", "updates")
 """The first columns of ``curve.csv`` and ``losses.csv``; every other column of ``losses.csv`` is a term."""
@@ -24,7 +27,7 @@ Log = Callable[[Mapping[str, float], int], None]
 
 @dataclass
 class History:
-    """Rows in the order in which they were measured; ``log`` hears of each as it comes."""
+    """Rows in the order in which they were measured; ``log`` is called with each as it comes."""
 
     log: Log = lambda metrics, env_steps: None
     curve: list[Row] = field(default_factory=list)
@@ -55,12 +58,12 @@ class History:
         self.episodes.append({"env_steps": env_steps, "return": total, "length": length})
         self.log({"episode/return": total, "episode/length": length}, env_steps)
 
-    def state(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""
         return {"curve": self.curve, "losses": self.losses, "episodes": self.episodes}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint's rows."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume from a checkpoint's rows."""
         self.curve, self.losses, self.episodes = (list(state[name]) for name in ("curve", "losses", "episodes"))
 
 
@@ -68,6 +71,32 @@ def mean_height(at: np.ndarray, values: np.ndarray) -> float:
     """∫ values d(at) / (width of at), by trapezia; of a single point, its value.   [N], [N] → scalar."""
     width = at[-1] - at[0]
     return float(np.trapezoid(values, at) / width) if width else float(values[-1])
+
+
+def summarise_curve(curve: list[Row]) -> Row:
+    """Last, best and mean return of a learning curve; the mean is the area under it, divided by its width."""
+    steps = np.array([row["env_steps"] for row in curve])
+    returns = np.array([row["return_mean"] for row in curve])
+    return {
+        "return_final": float(returns[-1]),
+        "return_best": float(returns.max()),
+        "return_auc": mean_height(steps, returns),
+    }
+
+
+def summarise(history: History, counters: Counters) -> Row:
+    """The run's metrics."""
+    spent = {"env_steps": counters.env_steps, "updates": counters.updates, "episodes": counters.episodes}
+    return {**spent, **summarise_curve(history.curve)}
+
+
+def write_history(directory: Path, history: History, metrics: Row) -> None:
+    """Write ``metrics.json``, ``curve.csv``, ``losses.csv`` and ``episodes.csv``, whole or not at all."""
+    with published(directory) as folder:
+        write_json(folder / "metrics.json", metrics)
+        write_csv(folder / "curve.csv", history.curve)
+        write_csv(folder / "losses.csv", history.losses)
+        write_csv(folder / "episodes.csv", history.episodes)
 
 
 class Metrics(NamedTuple):
