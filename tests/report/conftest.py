@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 from results_tree import study, write_tree
 
+from ccwm.report.blocks import Picture, Video
 from ccwm.report.claims import Paper, load_claims
 from ccwm.report.page import build_report
 from ccwm.report.results import Results
@@ -33,13 +36,30 @@ def built(tree: Path, paper: Paper, tmp_path_factory: pytest.TempPathFactory) ->
     return out
 
 
+class Unsaved(Report):
+    """Figures are made but not written, which takes most of a section's time."""
+
+    def picture(self, figure, name, label, *, note="", style=""):
+        return Picture(name.replace(":", "-"), Markup(""), label, note, style)
+
+    def video(self, frames, name, label, *, note=""):
+        return Video(f"{name}.mp4", "", label, note)
+
+
 @pytest.fixture
-def report(tree: Path, tmp_path: Path, paper: Paper) -> Report:
-    """What a section builds from: that tree, and an empty folder."""
-    return make_report(tree, tmp_path, paper)
+def make_report(tmp_path: Path, paper: Paper) -> Callable[..., Report]:
+    """What a section builds from: a project with results, and an empty folder."""
+
+    def make(root: Path, *, with_paper: bool = True, **names) -> Report:
+        folder = tmp_path / "built"
+        for name in ("figures", "tables"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        return Unsaved(Results(root, study(**names)), folder, COLOURS, 0.5, paper if with_paper else None)
+
+    return make
 
 
-def make_report(root: Path, folder: Path, paper: Paper | None = None, **names) -> Report:
-    for name in ("figures", "tables"):
-        (folder / name).mkdir(exist_ok=True)
-    return Report(Results(root, study(**names)), folder, COLOURS, 0.5, paper)
+@pytest.fixture
+def report(tree: Path, make_report: Callable[..., Report]) -> Report:
+    """The same of the shared tree."""
+    return make_report(tree)

@@ -38,7 +38,9 @@ WORLDS = {  # what the draws of a row change
 }
 
 
-def study(*, tasks: tuple[str, ...] = ("walker_walk",), variants: tuple[str, ...] = ("dreamer", "ccwm"), seeds: int = 1):
+def study(
+    *, tasks: tuple[str, ...] = ("walker_walk",), variants: tuple[str, ...] = ("dreamer", "ccwm"), seeds: int = 1
+):
     return Study(tasks=list(tasks), variants=list(variants), seeds=list(range(seeds)))
 
 
@@ -98,7 +100,9 @@ def write_collect(folder: Path, cell: Cell, rank: int, random: np.random.Generat
 def chance() -> pd.DataFrame:
     """Ten episodes of the random policy."""
     values = np.random.default_rng(9).normal(30, 6, 10)
-    rows = [{"part": "train", "episode": i, "seed": i, "return": value, "length": 500} for i, value in enumerate(values)]
+    rows = [
+        {"part": "train", "episode": i, "seed": i, "return": value, "length": 500} for i, value in enumerate(values)
+    ]
     return pd.DataFrame(rows)
 
 
@@ -238,3 +242,14 @@ WRITERS = {
     "rollout-viz": write_rollout,
     "transfer": write_moved,
 }
+
+
+def one(blocks: list, kind: type):
+    """The only block of a kind."""
+    (found,) = [block for block in blocks if isinstance(block, kind)]
+    return found
+
+
+def texts(table, first: str) -> list[list[str]]:
+    """The lines of a table that start with a text."""
+    return [[entry.text for entry in row] for row in table.rows if row[0].text == first]

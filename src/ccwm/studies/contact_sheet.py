@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from ccwm.structs import Episode
+from ccwm.episode import Episode
 from ccwm.studies.images import shown_steps
 
 COLUMNS = 10

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccwm.agents.export import Agent
+from ccwm.episode import Episode
 from ccwm.settings.schema import Latents
-from ccwm.structs import Episode
 from ccwm.studies.embeddings import MAPS, Embeddings, embed_states, write_embeddings
 from ccwm.studies.retracing import Retraced, choose_window, show_retracing, write_retracing
 from ccwm.studies.trajectories import Seen, exploring_episodes, greedy_trajectory, see

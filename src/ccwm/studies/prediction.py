@@ -13,12 +13,13 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 from ccwm.agents.export import Agent
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.files import write_csv, write_json
 from ccwm.ops.statistics import bootstrap, bootstrap_median
 from ccwm.readers import NUMBER, read_arrays, read_record, read_table
 from ccwm.seeds import named_seed
-from ccwm.structs import Batch, Episode, LatentState, stack
+from ccwm.structs import Batch, LatentState, stack
 from ccwm.studies.images import PRINT, pixel_error, write_figure, write_mp4
 from ccwm.studies.similarity import ssim
 from ccwm.studies.strips import Strip, strip_figure, video

@@ -16,11 +16,11 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 from ccwm.agents.export import Agent
+from ccwm.episode import Episode
 from ccwm.files import write_csv
 from ccwm.ops.truncation import relative_changes
 from ccwm.readers import FLAG, NUMBER, OPTIONAL, BadResult, read_arrays, read_table
 from ccwm.seeds import named_seed
-from ccwm.structs import Episode
 from ccwm.studies.images import PRINT, ink, pixel_error, shown_steps, tiled, write_figure
 from ccwm.studies.trajectories import Seen
 

@@ -13,8 +13,9 @@ from torch import Tensor
 from ccwm.agents.export import Agent
 from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.agents.world_model import WorldModel
+from ccwm.episode import Episode
 from ccwm.seeds import episode_seed
-from ccwm.structs import Batch, Episode
+from ccwm.structs import Batch
 from ccwm.studies.agents import agent_env, greedy_episode
 from ccwm.training.rollouts import play_episode
 
