@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from markupsafe import Markup
-from results_tree import study, write_tree
 
 from ccwm.report.blocks import Picture, Video
 from ccwm.report.claims import Paper, load_claims
@@ -13,6 +12,8 @@ from ccwm.report.page import build_report
 from ccwm.report.results import Results
 from ccwm.report.section import Report
 from ccwm.settings import schema
+
+from .results_tree import study, write_tree
 
 COLOURS = {"dreamer": "#111111", "ccwm": "#222222"}
 

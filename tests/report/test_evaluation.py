@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from results_tree import chance, results, texts, write_returns
 
 from ccwm.report.blocks import Table
 from ccwm.report.claims import Paper
@@ -20,6 +19,8 @@ from ccwm.report.evaluation import (
 )
 from ccwm.report.results import Results
 from ccwm.report.section import Report
+
+from .results_tree import chance, results, texts, write_returns
 
 TASK = "walker_walk"
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pandas as pd
-from results_tree import one, texts
 
 from ccwm.report.blocks import Panels, Picture, Table
 from ccwm.report.latents import build
 from ccwm.report.section import Report
+
+from .results_tree import one, texts
 
 
 def test_maps_have_their_numbers_beside_them(report: Report) -> None:

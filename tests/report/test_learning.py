@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from results_tree import chance, one, results, write_metrics, write_returns
 
 from ccwm.report.blocks import Panels, Table
 from ccwm.report.learning import build, curve_area, curve_end, learning_table, steps_to_reach, summarise
 from ccwm.report.results import Results
 from ccwm.report.section import Report
 from ccwm.training.history import History
+
+from .results_tree import chance, one, results, write_metrics, write_returns
 
 TASK = "walker_walk"
 

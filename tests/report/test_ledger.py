@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from results_tree import embeddings, results, write_metrics, write_returns, write_rows
 
 from ccwm.report.blocks import Details, Table
 from ccwm.report.claims import Paper
@@ -19,6 +18,8 @@ from ccwm.report.section import Report
 from ccwm.report.verdict import Verdict
 from ccwm.studies.embeddings import write_embeddings
 from ccwm.training.history import History
+
+from .results_tree import embeddings, results, write_metrics, write_returns, write_rows
 
 AGREES, DISAGREES, UNDECIDED, NOT_RUN = Verdict
 TASK = "walker_walk"

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from results_tree import one, results
-
 from ccwm.report.blocks import Panels
 from ccwm.report.losses import build, load
 from ccwm.report.section import Report
+
+from .results_tree import one, results
 
 
 def test_terms_come_in_the_order_of_the_files_and_no_counter_is_one(tree: Path) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from results_tree import results
 
 from ccwm.report.overview import caveats, comparison, difference_words, head, write_overview
 from ccwm.report.section import Report
 from ccwm.report.statistics import Estimate
+
+from .results_tree import results
 
 
 @pytest.mark.parametrize(

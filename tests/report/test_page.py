@@ -7,8 +7,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from results_tree import one, results, study, write_run, write_tree
-from search_files import write_study
 
 from ccwm.cells import Cell, cells
 from ccwm.errors import UserError
@@ -16,6 +14,9 @@ from ccwm.report.blocks import Details, Words
 from ccwm.report.claims import Paper
 from ccwm.report.page import NAMED, SECTIONS, build_report, missing
 from ccwm.settings import schema
+
+from .results_tree import one, results, study, write_run, write_tree
+from .search_files import write_study
 
 TASK, VARIANTS = "walker_walk", ("dreamer", "ccwm")
 PROVENANCE = {"runs.html", "runs.csv"}

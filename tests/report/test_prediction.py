@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from results_tree import CONTEXT, HORIZON, one, results, texts
 from safetensors.numpy import save_file
 
 from ccwm.errors import UserError
@@ -14,6 +13,8 @@ from ccwm.report.blocks import Panels, Picture, Table
 from ccwm.report.prediction import build, load_strips, still_better, summarise
 from ccwm.report.section import Report
 from ccwm.studies.prediction import read_metrics
+
+from .results_tree import CONTEXT, HORIZON, one, results, texts
 
 TASK = "walker_walk"
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from results_tree import results, write_returns
 
 from ccwm.errors import UserError
 from ccwm.report.results import MEASURED
 from ccwm.studies.returns import read_metrics
+
+from .results_tree import results, write_returns
 
 
 def test_the_stages_are_those_with_results() -> None:

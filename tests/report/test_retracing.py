@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from results_tree import one, results, texts
-
 from ccwm.report.blocks import Picture, Table
 from ccwm.report.retracing import FILES, build, summarise
 from ccwm.report.section import Report
 from ccwm.studies.retracing import read_retracing
+
+from .results_tree import one, results, texts
 
 
 def test_a_row_by_hand(tree: Path) -> None:

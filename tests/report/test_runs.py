@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from results_tree import results, write_run
 
 from ccwm.cells import Cell
 from ccwm.report.blocks import Table
 from ccwm.report.runs import build, caveats, load, public_store
+
+from .results_tree import results, write_run
 
 
 @pytest.mark.parametrize(

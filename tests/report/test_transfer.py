@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from results_tree import one, results, write_rows
 
 from ccwm.report.blocks import Picture, Table
 from ccwm.report.claims import Paper
 from ccwm.report.results import Results
 from ccwm.report.section import Report
 from ccwm.report.transfer import build, reward_check, summarise, transfer_table
+
+from .results_tree import one, results, write_rows
 
 TASK = "cheetah_run"
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from results_tree import THRESHOLDS, one, texts
 
 from ccwm.report.blocks import Panels, Table
 from ccwm.report.section import Report
 from ccwm.report.truncation import best_threshold, build, summarise
+
+from .results_tree import THRESHOLDS, one, texts
 
 
 def sweep(own: float = 0.1, **columns: object) -> pd.DataFrame:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from results_tree import one
-from search_files import KEYS, write_study
 
 from ccwm.report.blocks import Panels, Table
 from ccwm.report.section import Report
 from ccwm.report.tuning import against_default, build, candidates_table, draw_study, search_words
 from ccwm.studies.search import read_search
+
+from .results_tree import one
+from .search_files import KEYS, write_study
 
 
 @pytest.fixture

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pandas as pd
-from search_files import write_study
 
 from ccwm.report.tuning_figures import label, search_figures, setting
 from ccwm.studies.search import read_search
+
+from .search_files import write_study
 
 
 def test_settings_have_the_papers_letters() -> None:

@@ -80,4 +80,6 @@ def read_search(folder: Path) -> Search:
     if (folder / "candidates.csv").stat().st_size > 1:
         means = dict.fromkeys(("search_mean", "search_sd", "fresh_mean", "fresh_sd"), OPTIONAL)
         candidates = read_table(folder / "candidates.csv", {"trial": OPTIONAL, "anchor": TEXT, "winner": TEXT, **means})
-    return Search(summary, *(table.assign(anchor=table["anchor"].fillna("")) for table in (trials, candidates)))
+    return Search(
+        summary, *(table.assign(anchor=table["anchor"].astype(object).fillna("")) for table in (trials, candidates))
+    )

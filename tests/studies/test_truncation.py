@@ -1,13 +1,28 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from trained_agent import small_agent
+from ccwm.episode import Episode
 
-from ccwm.structs import Episode
+from ccwm.errors import UserError
 from ccwm.studies.trajectories import Seen
-from ccwm.studies.truncation import Counts, count, harmonic_mean, lookback, own_mask, quality, truncation_quality
+from ccwm.studies.truncation import (
+    Counts,
+    count,
+    harmonic_mean,
+    lookback,
+    mask,
+    own_threshold,
+    quality,
+    read_truncation,
+    truncation_quality,
+    write_truncation,
+)
+
+from .trained_agent import small_agent
 
 
 def flags(text: str) -> np.ndarray:
@@ -79,10 +94,7 @@ def seen(value: list[float], irreversible: str) -> Seen:
 
 
 def test_a_sweep_by_hand():
-    agent = small_agent()
-    agent.card = agent.card.model_copy(
-        update={"truncation": agent.card.truncation.model_copy(update={"window": 2, "lookback": 1})}
-    )
+    agent = small_agent(window=2, lookback=1)
     # Means of two: 1, 1, 1, 2, 3, 3, 3; Δ = 0, 0, 1, ½, 0, 0 at t = 2 … 7. With η = 0.4 the changes at t = 4 and 5 take
     # out 3–5, with 0.6 only 3–4, with 1.0 nothing (Δ is not above it). The event is 3 → 4.
     rows = truncation_quality(agent, [seen([1, 1, 1, 1, 3, 3, 3, 3], "00001000")], thresholds=[0.6, 0.4, 1.0])
@@ -100,21 +112,37 @@ def test_a_sweep_by_hand():
 
 
 def test_the_own_mask_is_that_of_the_settings():
-    agent = small_agent()
-    settings = agent.card.truncation.model_copy(update={"window": 2, "lookback": None, "threshold": 0.6})
-    agent.card = agent.card.model_copy(update={"truncation": settings})
-    assert lookback(agent) == 2
-    mask = own_mask(agent, torch.tensor([1.0, 1, 1, 1, 3, 3, 3, 3]))
-    assert mask.tolist() == kept_from("..xxx...").tolist()  # t = 4, and two before it
+    agent = small_agent(window=2, lookback=None, threshold=0.6)
+    assert lookback(agent.card.config.truncation) == 2
+    value = torch.tensor([1.0, 1, 1, 1, 3, 3, 3, 3])
+    assert mask(agent, value).tolist() == kept_from("..xxx...").tolist()  # t = 4, and two before it
+    assert mask(agent, value, threshold=1.0).all()
+    assert mask(small_agent(window=2, threshold=0.6, retrace_weight=0.0), value).tolist() == mask(agent, value).tolist()
+
+
+def test_auto_has_the_threshold_that_it_ended_with():
+    agent = small_agent(mode="auto")
+    agent.truncation.running_median.fill_(0.05)
+    assert own_threshold(agent) == pytest.approx(0.2)  # four medians
+    assert own_threshold(small_agent(threshold=0.3, retrace_weight=0.0)) == 0.3
 
 
 def test_episodes_are_added_up():
-    agent = small_agent()
-    agent.card = agent.card.model_copy(
-        update={"truncation": agent.card.truncation.model_copy(update={"window": 2, "lookback": 0})}
-    )
+    agent = small_agent(window=2, lookback=0)
     calm, sudden = seen([1] * 8, "01000000"), seen([1, 1, 1, 1, 3, 3, 3, 3], "00001000")
     (row,) = [r for r in truncation_quality(agent, [calm, sudden], thresholds=[0.1]) if r.rule == "prose"]
     assert (row.episodes, row.states, row.events, row.detections) == (2, 16, 2, 1)
     assert row.event_recall == 0.5  # one of two; means of the episodes' own ratios would be undefined
     assert row.precision == 0.5  # 4 and 5 left, of which 4 is true
+
+
+def test_a_file_holds_the_rows(tmp_path: Path):
+    rows = truncation_quality(small_agent(), [seen([1, 1, 1, 1, 3, 3, 3, 3], "00001000")], thresholds=[0.1])
+    write_truncation(tmp_path, rows)
+    frame = read_truncation(tmp_path)
+    assert frame["own"].tolist() == [row.own for row in rows]
+    assert frame["truncated_share"].tolist() == [row.truncated_share for row in rows]
+    assert frame["precision"].isna().tolist() == [row.precision is None for row in rows]
+    frame.assign(threshold="high").to_csv(tmp_path / "truncation.csv", index=False)
+    with pytest.raises(UserError, match=r"truncation.csv: 'threshold' is 'high' in line 2"):
+        read_truncation(tmp_path)
