@@ -74,7 +74,13 @@ time.sleep(600)
 def test_a_rank_ends_with_its_launcher(launcher: str) -> None:
     """A shell starts the rank, and either is ended, or is not the process that the rank was told of."""
     with subprocess.Popen(
-        ["sh", "-c", f'export CCWM_LAUNCHER={"1" if launcher == "dead before" else "$$"}; "$0" -c "$1" & wait', sys.executable, RANK],
+        [
+            "sh",
+            "-c",
+            f'export CCWM_LAUNCHER={"1" if launcher == "dead before" else "$$"}; "$0" -c "$1" & wait',
+            sys.executable,
+            RANK,
+        ],
         stdout=subprocess.PIPE,
         text=True,
     ) as shell:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ccwm.files import published, write_csv, write_json
-from ccwm.training.module import Counters
+
+if TYPE_CHECKING:  # the report reads histories, and needs no torch
+    from ccwm.training.module import Counters
 
 Row = dict[str, float]
 Log = Callable[[Mapping[str, float], int], None]
