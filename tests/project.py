@@ -71,11 +71,15 @@ TINY: dict[str, dict[str, Any]] = {
 COPIED = ("src", "pipeline", "presets", "claims.yaml", "dvc.yaml", "pyproject.toml", ".gitignore", ".dvcignore")
 DVC = (sys.executable, "-m", "dvc")
 
-STUDIES = ("agents", "pictures", "prediction", "similarity", "latents", "states", "transfer")
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(  # one that cannot be imported is left out
-    ["ccwm.tracking.stage", "ccwm.training.publish", "ccwm.training.collect", "ccwm.report.page", "mlflow.pyfunc"]
-    + [f"ccwm.studies.{name}" for name in STUDIES]
+SERVER.set_forkserver_preload(  # a module that cannot be imported is left out
+    [
+        *("ccwm.tracking.stage", "ccwm.training.publish", "ccwm.training.collect", "ccwm.report.page"),
+        *(f"ccwm.studies.{path.stem}" for path in sorted((ROOT / "src" / "ccwm" / "studies").glob("*.py"))),
+        # What MLflow imports only when it opens a database or loads a model.
+        *("mlflow.pyfunc", "mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store"),
+        *("alembic.command", "rich.progress", "rich.traceback"),
+    ]
 )
 
 
@@ -136,7 +140,7 @@ class Project:
             for path in paths
             if (self.root / path).is_file()
             and path.name != "run.json"
-            and not any(part.startswith(".") for part in path.parts)
+            and not any(part.startswith(".") for part in path.parts[1:])
         }
 
     # Commands and stages
