@@ -45,7 +45,7 @@ repro: install ## Run the study that params.yaml describes, and only what change
 	@echo "The runs:   make ui"
 
 # Processes share a study, so that two of them use two cores; the others' output goes to .work/tune/process-*.log.
-tune: install ## Search for better settings as params.yaml says (PROCESSES=2; TUNE="--trials 40" goes on with a search)
+tune: install ## Search for better settings as params.yaml says (PROCESSES=2; TUNE="--trials 40" extends a search)
 	@mkdir -p .work/tune
 	@for number in $$(seq 2 $(PROCESSES)); do \
 		$(BIN)/ccwm tune $(TUNE) > .work/tune/process-$$number.log 2>&1 & done; \
@@ -73,7 +73,7 @@ lint: install ## Check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: install ## Put the sources into the house style
+format: install ## Format the sources
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 

@@ -1,4 +1,4 @@
-"""Stage report: one page from the result files of all other stages."""
+"""Stage report: pages from the result files of all other stages."""
 
 from __future__ import annotations
 
@@ -12,22 +12,11 @@ from ccwm.tracking.stage import open_stage
 
 
 def main() -> None:
-    """Read results, write the page."""
-    paper = load_claims(Path("claims.yaml"))
-    with open_stage(Cell("report"), renders=False) as stage:
-        study, report = stage.settings.study, stage.settings.report
-        page = build_report(
-            Path("results"),
-            Path("report"),
-            tasks=study.tasks,
-            variants=study.variants,
-            seeds=study.seeds,
-            title=report.title,
-            colours=report.colours,
-            target_score=report.target_score,
-            paper=paper,
-        )
-        stage.run.log_artifact(page.parent)
+    """Read results, write the pages."""
+    cell, paper = Cell("report"), load_claims(Path("claims.yaml"))
+    with open_stage(cell, renders=False) as stage:
+        build_report(Path(), cell.results, study=stage.settings.study, look=stage.settings.report, paper=paper)
+        stage.run.log_artifact(cell.results)
 
 
 if __name__ == "__main__":

@@ -1,31 +1,28 @@
-"""Stage transfer: the trained agent, without further learning, in changed worlds."""
+"""Stage transfer: the trained agent, without further learning, in changed environments."""
 
 from __future__ import annotations
 
 from ccwm.errors import run_main
-from ccwm.files import published, write_csv, write_json
+from ccwm.files import published
 from ccwm.progress import counter
 from ccwm.studies.agents import ready_agent
-from ccwm.studies.transfer import summarise, transfer_returns
+from ccwm.studies.transfer import summarise, transfer_returns, write_transfer
 from ccwm.tracking.stage import open_stage, parse_cell
 
 
 def main() -> None:
-    """Play greedy episodes in every changed world."""
+    """Play greedy episodes in every changed environment."""
     cell = parse_cell("transfer")
     with open_stage(cell) as stage:
         settings = stage.settings.transfer
         agent = ready_agent(cell.model, stage.settings.trainer)
-        with counter("changed worlds", settings.draws * (len(settings.rows) + 1)) as advance:
-            results = transfer_returns(agent, settings, seed=cell.seed, advance=advance)
+        with counter("changed environments", settings.draws * (len(settings.rows) + 1)) as advance:
+            results = transfer_returns(agent, settings, seed=cell.seed or 0, advance=advance)
         metrics = summarise(results)
         with published(cell.results) as folder:
-            write_json(folder / "metrics.json", metrics)
-            write_csv(folder / "returns.csv", (result.row_of_table() for result in results))
-        stage.run.log_metrics(
-            {f"transfer/{name.replace('+', '-')}": row["mean"] for name, row in metrics["rows"].items()},
-            env_steps=agent.card.env_steps,
-        )
+            write_transfer(folder, metrics, results)
+        means = {f"transfer/{name.replace('+', '-')}": row.mean for name, row in metrics.rows.items()}
+        stage.run.log_metrics(means, env_steps=agent.card.env_steps)
         stage.run.log_artifact(cell.results)
 
 

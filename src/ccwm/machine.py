@@ -34,7 +34,8 @@ def machine(threads: int | None) -> Machine:
 
 def conditions(threads: int | None) -> dict[str, object]:
     """What a measurement of speed belongs to: the machine, the commit, the time, and how busy it was just before."""
-    described = subprocess.run(["git", "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=False)
+    describe = ["git", "describe", "--always", "--dirty=+"]
+    described = subprocess.run(describe, capture_output=True, text=True, check=False)
     return {
         "commit": described.stdout.strip(),
         "cores": cores(),

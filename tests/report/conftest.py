@@ -1,29 +1,66 @@
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from results_tree import write_tree
+from markupsafe import Markup
 
-from ccwm.report import build_report
-from ccwm.report.claims import load_claims
+from ccwm.report.blocks import Picture, Video
+from ccwm.report.claims import Paper, load_claims
+from ccwm.report.page import build_report
+from ccwm.report.results import Results
+from ccwm.report.section import Report
+from ccwm.settings import schema
 
-# without a browser there is nothing to test in it: `apt-get install chromium` brings one
-collect_ignore = [] if shutil.which("chromium") else ["test_report_browser.py"]
+from .results_tree import study, write_tree
+
+COLOURS = {"dreamer": "#111111", "ccwm": "#222222"}
+
+
+@pytest.fixture(scope="session")
+def paper() -> Paper:
+    return load_claims(Path(__file__).parents[2] / "claims.yaml")
 
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of one task, two variants and one seed; read only."""
-    return write_tree(tmp_path_factory.mktemp("results"), ["walker_walk"], ["dreamer", "ccwm"], [0])
+    """A project with the results of one task, two variants and one seed; read only."""
+    return write_tree(tmp_path_factory.mktemp("project"), study())
 
 
 @pytest.fixture(scope="session")
-def built(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tree: Path, paper: Paper, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of that tree; read only."""
     out = tmp_path_factory.mktemp("built") / "report"
-    names = {"tasks": ["walker_walk"], "variants": ["dreamer", "ccwm"], "seeds": [0]}
-    paper = load_claims(Path(__file__).parents[2] / "claims.yaml")
-    build_report(tree, out, **names, title="A <title>", colours={}, paper=paper)
+    build_report(tree, out, study=study(), look=schema.Report(title="A <title>"), paper=paper)
     return out
+
+
+class Unsaved(Report):
+    """Figures are made but not written, which takes most of a section's time."""
+
+    def picture(self, figure, name, label, *, note="", style=""):
+        return Picture(name.replace(":", "-"), Markup(""), label, note, style)
+
+    def video(self, frames, name, label, *, note=""):
+        return Video(f"{name}.mp4", "", label, note)
+
+
+@pytest.fixture
+def make_report(tmp_path: Path, paper: Paper) -> Callable[..., Report]:
+    """What a section builds from: a project with results, and an empty folder."""
+
+    def make(root: Path, *, with_paper: bool = True, **names) -> Report:
+        folder = tmp_path / "built"
+        for name in ("figures", "tables"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        return Unsaved(Results(root, study(**names)), folder, COLOURS, 0.5, paper if with_paper else None)
+
+    return make
+
+
+@pytest.fixture
+def report(tree: Path, make_report: Callable[..., Report]) -> Report:
+    """The same of the shared tree."""
+    return make_report(tree)

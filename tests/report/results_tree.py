@@ -1,46 +1,84 @@
-"""A results tree of real files, as the stages would write it."""
+"""A results tree of real files, written by the studies' own writers."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
-import imageio.v2 as imageio
 import numpy as np
 import pandas as pd
-from safetensors.numpy import save_file
-from states_files import write_states
+
+from ccwm.cells import Cell, cells
+from ccwm.files import write_csv, write_json
+from ccwm.report.results import Results
+from ccwm.settings.schema import Study
+from ccwm.studies.embeddings import Embeddings, Numbers, write_embeddings
+from ccwm.studies.maps import TrajectoryMap, ValueMap
+from ccwm.studies.prediction import Prediction, summarise, write_prediction
+from ccwm.studies.retracing import Retraced, write_retracing
+from ccwm.studies.returns import Return, write_evaluation
+from ccwm.studies.returns import summarise as summarise_returns
+from ccwm.studies.transfer import Transferred, write_transfer
+from ccwm.studies.transfer import summarise as summarise_transfer
+from ccwm.studies.truncation import Quality, write_truncation
+from ccwm.training.history import History, write_history
 
 SIZE, CONTEXT, HORIZON = 32, 3, 12
+STEPS, LATE, MANY = 40, 12, 150
+THRESHOLDS = (0.05, 0.1, 0.2)
+EVENT = 6
+"""The step of the one event that the shown window has."""
+WORLDS = {  # what the draws of a row change
+    "unchanged": ["nothing"],
+    "R": ["reward 2"],
+    "R+M": ["reward 2 · mass 6", "reward 2 · mass 20"],
+    "R+M+F": ["reward 2 · mass 6 · friction 0.6/0.4/0.3", "reward 2 · mass 20 · friction 0.8/0.4/0.3"],
+    "R+M+S+F": ["reward 2 · mass 6 · friction 0.6/0.4/0.3 · stiffness 2"],
+}
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), "utf-8")
+def study(
+    *, tasks: tuple[str, ...] = ("walker_walk",), variants: tuple[str, ...] = ("dreamer", "ccwm"), seeds: int = 1
+):
+    return Study(tasks=list(tasks), variants=list(variants), seeds=list(range(seeds)))
 
 
-def write_run(folder: Path, stage: str) -> None:
-    digest = hashlib.sha256(str(folder.relative_to(folder.parents[3])).encode()).hexdigest()
-    rates = stage in ("collect", "train")
-    write_json(
-        folder / "run.json",
-        {
-            "stage": stage,
-            "run_id": digest[:32],
-            "tracking_uri": "sqlite:////home/someone/project/mlflow.db",
-            "experiment": "ccwm",
-            "commit": "c0ffee" * 6 + "abcd",
-            "dirty": "false",
-            "settings_hash": digest[32:48],
-            "seconds": 431.5,
-            "env_steps_per_second": 97.25 if rates else None,
-            "updates_per_second": 8.125 if stage == "train" else None,
-            "peak_memory_mb": 812.5,
-            "device": "cpu",
-        },
-    )
+def results(root: Path, **names) -> Results:
+    return Results(root, study(**names))
+
+
+def write_tree(root: Path, of: Study) -> Path:
+    """Every file of every cell; better variants come later in the list."""
+    for cell in cells(of):
+        if cell.stage == "report":
+            continue
+        rank = of.variants.index(cell.variant) if cell.variant else 0
+        random = np.random.default_rng([cell.seed or 0, rank])
+        folder = root / cell.results
+        folder.mkdir(parents=True)
+        WRITERS[cell.stage](folder, cell, rank, random)
+        write_run(root / cell.record, cell)
+    return root
+
+
+def write_run(path: Path, cell: Cell, **changes: object) -> None:
+    digest = hashlib.sha256(str(cell).encode()).hexdigest()
+    record = {
+        "stage": cell.stage,
+        "run_id": digest[:32],
+        "tracking_uri": "sqlite:////home/someone/project/mlflow.db",
+        "experiment": "ccwm",
+        "commit": "c0ffee" * 6 + "abcd",
+        "dirty": "false",
+        "settings_hash": digest[32:48],
+        "seconds": 431.5,
+        "env_steps_per_second": 97.25 if cell.stage in ("collect", "train") else None,
+        "updates_per_second": 8.125 if cell.stage == "train" else None,
+        "peak_memory_mb": 812.5,
+        "device": "cpu",
+    }
+    path.write_text(json.dumps(record | changes), "utf-8")
 
 
 def disc(step: float, size: int = SIZE) -> np.ndarray:
@@ -52,145 +90,166 @@ def disc(step: float, size: int = SIZE) -> np.ndarray:
     return (room * 255).astype(np.uint8)
 
 
-def write_tree(root: Path, tasks: list[str], variants: list[str], seeds: list[int]) -> Path:
-    """Every file of every stage; better variants come later in the list."""
-    for task in tasks:
-        for seed in seeds:
-            folder = root / "collect" / task / str(seed)
-            metrics = {"episodes": 5, "heldout": 5, "steps": 2500, "env_steps": 5000}
-            write_json(folder / "metrics.json", {**metrics, "return_mean": 31.25 + seed, "return_sd": 6.5})
-            write_run(folder, "collect")
-            for rank, variant in enumerate(variants):
-                where = Path(task) / variant / str(seed)
-                random = np.random.default_rng([seed, rank])
-                write_train(root / "train" / where, rank, random)
-                write_evaluate(root / "evaluate" / where, rank, seed, random)
-                write_rollout(root / "rollout-viz" / where, rank)
-                write_transfer(root / "transfer" / where, rank, random)
-    return root
+def write_collect(folder: Path, cell: Cell, rank: int, random: np.random.Generator) -> None:
+    level = 31.25 + (cell.seed or 0)
+    spent = {"episodes": 5, "heldout": 5, "steps": 2500, "env_steps": 5000}
+    write_json(folder / "metrics.json", {**spent, "return_mean": level, "return_sd": 6.5})
+    write_csv(folder / "returns.csv", chance().to_dict("records"))
 
 
-def write_train(folder: Path, rank: int, random: np.random.Generator) -> None:
-    write_json(
-        folder / "metrics.json",
-        {"env_steps": 20000, "updates": 2000, "episodes": 20, "return_final": 301.5, "return_best": 322.0}
-        | {"return_auc": 188.25},
-    )
-    steps = np.arange(5000, 20001, 1000)
-    mean = (300 + 90 * rank) * (1 - np.exp(-(steps - 4000) / 7000)) + random.normal(0, 12, len(steps))
-    curve = {"env_steps": steps, "updates": steps // 10, "return_mean": mean, "return_sd": 20.0, "episodes": 3}
-    pd.DataFrame(curve).to_csv(folder / "curve.csv", index=False)
-    steps = np.arange(5000, 20001, 250)
-    fall = np.exp(-(steps - 5000) / 5000)
-    terms = ["model/image", "actor/loss", *(["retrace/loss"] if rank else [])]
-    losses = {term: (i + 1) * fall + random.normal(0, 0.05, len(steps)) for i, term in enumerate(terms)}
-    pd.DataFrame({"env_steps": steps, "updates": steps // 10, **losses}).to_csv(folder / "losses.csv", index=False)
-    write_run(folder, "train")
-
-
-def write_evaluate(folder: Path, rank: int, seed: int, random: np.random.Generator) -> None:
-    folder.mkdir(parents=True)
-    agent, chance = random.normal(280 + 90 * rank, 25, 10), np.random.default_rng(9).normal(30, 6, 10)
+def chance() -> pd.DataFrame:
+    """Ten episodes of the random policy."""
+    values = np.random.default_rng(9).normal(30, 6, 10)
     rows = [
-        {"episode": i, "seed": 1000 + i, "policy": policy, "return": value, "length": 500}
-        for policy, values in (("agent", agent), ("random", chance))
-        for i, value in enumerate(values)
+        {"part": "train", "episode": i, "seed": i, "return": value, "length": 500} for i, value in enumerate(values)
     ]
-    pd.DataFrame(rows).to_csv(folder / "returns.csv", index=False)
-    mean, level = float(agent.mean()), float(chance.mean())
-    write_json(
-        folder / "metrics.json",
-        {
-            "episodes": 10,
-            "return_mean": mean,
-            "return_sd": float(agent.std(ddof=1)),
-            "return_iqm": float(np.sort(agent)[2:8].mean()),
-            "return_low": mean - 15.5,
-            "return_high": mean + 15.5,
-            "random_mean": level,
-            "random_sd": float(chance.std(ddof=1)),
-            "random_low": level - 4.5,
-            "random_high": level + 4.5,
-            "best_possible": 1000.0,
-            "score": (mean - level) / (1000 - level),
-            "success_rate": None,
-        },
-    )
-    write_run(folder, "evaluate")
+    return pd.DataFrame(rows)
 
 
-def write_rollout(folder: Path, rank: int) -> None:
-    folder.mkdir(parents=True)
+def write_train(folder: Path, cell: Cell, rank: int, random: np.random.Generator) -> None:
+    history = History()
+    for steps in range(5000, 20001, 1000):
+        mean = (300 + 90 * rank) * (1 - np.exp(-(steps - 4000) / 7000)) + random.normal(0, 12)
+        history.add_evaluation(steps, steps // 10, [mean - 20.0, mean, mean + 20.0], [])
+    terms = ["model/observation", "actor/loss", *(["retrace/loss"] if rank else [])]
+    for steps in range(5000, 20001, 500):
+        fall = float(np.exp(-(steps - 5000) / 5000))
+        history.add_losses(steps, steps // 10, {term: (i + 1) * fall for i, term in enumerate(terms)})
+    history.add_episode(5000, 100.0, 500)
+    write_metrics(folder, history)
+
+
+def write_metrics(folder: Path, history: History, *, env_steps: int = 20000) -> None:
+    """The files of a training run, its metrics made up where the history does not matter."""
+    spent = {"env_steps": env_steps, "updates": 2000, "episodes": 20}
+    write_history(folder, history, {**spent, "return_final": 301.5, "return_best": 322.0, "return_auc": 188.25})
+
+
+def write_evaluate(folder: Path, cell: Cell, rank: int, random: np.random.Generator) -> None:
+    write_returns(folder, random.normal(280 + 90 * rank, 25, 10).tolist())
+
+
+def write_returns(folder: Path, totals: list[float], *, best: float | None = 1000.0) -> None:
+    rows = [Return(i, 1000 + i, total, 500, None) for i, total in enumerate(totals)]
+    random = chance()
+    write_evaluation(folder, summarise_returns(rows, random["return"].tolist(), best=best), rows, random)
+
+
+def write_rollout(folder: Path, cell: Cell, rank: int, random: np.random.Generator) -> None:
     length = CONTEXT + HORIZON
     truth = np.stack([disc(t) for t in range(length)])
     drift = [max(t - CONTEXT, 0) * 0.08 * (2 - min(rank, 1)) for t in range(length)]
-    prediction = np.stack([disc(t - late) for t, late in enumerate(drift)])
-    save_file({"truth": truth[None], "prediction": prediction[None]}, folder / "frames.safetensors")
-    gap = (truth.astype(np.float64) - prediction) / 255
-    frozen = (truth.astype(np.float64) - truth[CONTEXT - 1]) / 255
-    error, baseline = ((of[CONTEXT:] ** 2).mean((1, 2, 3)) for of in (gap, frozen))
-    steps = {"step": np.arange(1, HORIZON + 1), "error": error, "baseline_error": baseline, "mean_frame_error": 0.02}
-    alike = {"ssim": 1 - 8 * error, "baseline_ssim": 1 - 8 * baseline}
-    pd.DataFrame({**steps, **alike}).to_csv(folder / "errors.csv", index=False)
-    horizons = {"episode": range(5), "last_frame": [5 + rank, 6, 6 + rank, 8, 12], "mean_frame": [8, 9, 12, 12, 12]}
-    pd.DataFrame(horizons).to_csv(folder / "horizons.csv", index=False)
-    both = (
-        np.concatenate([truth, prediction, np.abs(truth.astype(int) - prediction).astype(np.uint8)], 2)
-        .repeat(2, 1)
-        .repeat(2, 2)
-    )
-    imageio.mimsave(folder / "rollout.mp4", list(both), fps=10, macro_block_size=16)
-    write_json(
-        folder / "metrics.json",
-        {
-            "episodes": 5,
-            "context": CONTEXT,
-            "horizon": HORIZON,
-            "useful_steps_of_mean": 8 + 3 * rank,
-            "useful_steps_of_mean_low": 6.25,
-            "useful_steps_of_mean_high": 12.0,
-            "useful_steps_median": 6.5 + 3 * rank,
-            "useful_steps_low": 5.25,
-            "useful_steps_high": 11.75,
-            "error_mean": float(error.mean()),
-            "baseline_error_mean": float(baseline.mean()),
-            "informed_steps_of_mean": 12,
-            "informed_steps_of_mean_low": 8.0,
-            "informed_steps_of_mean_high": 12.0,
-            "informed_steps_median": 11.5,
-            "informed_steps_low": 8.0,
-            "informed_steps_high": 12.0,
-            "ssim_mean": float((1 - 8 * error).mean()),
-            "baseline_ssim_mean": float((1 - 8 * baseline).mean()),
-        },
-    )
-    write_states(folder, truth, prediction, retraces=rank > 0)
-    write_run(folder, "rollout-viz")
+    predicted = np.stack([disc(t - late) for t, late in enumerate(drift)])
+
+    def error(of: np.ndarray) -> np.ndarray:
+        return (((of.astype(float) - truth[CONTEXT:]) / 255) ** 2).mean((1, 2, 3))[None]
+
+    prediction = Prediction(truth[None], predicted[None], error(predicted[CONTEXT:]), error(truth[CONTEXT - 1]))
+    metrics = summarise(prediction, context=CONTEXT)
+    write_prediction(folder, prediction, metrics, variant=cell.variant, shown=1)
+    write_latents(folder, truth, predicted, retraces=rank > 0)
 
 
-WORLDS = {  # what the draws of a row change
-    "unchanged": ["nothing"],
-    "R": ["reward 2"],
-    "R+M": ["reward 2 · mass 6", "reward 2 · mass 20"],
-    "R+M+F": ["reward 2 · mass 6 · friction 0.6/0.4/0.3", "reward 2 · mass 20 · friction 0.8/0.4/0.3"],
-    "R+M+S+F": ["reward 2 · mass 6 · friction 0.6/0.4/0.3 · stiffness 2"],
+def write_latents(folder: Path, truth: np.ndarray, decoded: np.ndarray, *, retraces: bool) -> None:
+    """A spiral, a value, a mask and a few events; an agent that does not retrace has no retraced states."""
+    steps = np.arange(len(truth))
+    write_retracing(
+        folder,
+        Retraced(
+            first=20,
+            truth=truth,
+            forward=decoded,
+            retraced=decoded[::-1] if retraces else decoded[:0],
+            forward_error=0.001 + steps * 0.0001,
+            retraced_error=0.002 + steps * 0.0001 if retraces else np.empty(0),
+            value=5 + np.sin(steps / 2),
+            change=np.where(steps < 2, np.nan, 0.1 * np.abs(np.cos(steps))),
+            threshold=0.08,
+            kept=(steps < EVENT - 1) | (steps > EVENT + 1),
+            irreversible=steps == EVENT,
+        ),
+    )
+    write_embeddings(folder, embeddings(retraces), variant="ccwm" if retraces else "dreamer")
+    write_truncation(
+        folder,
+        [
+            Quality(
+                rule=rule,
+                threshold=threshold,
+                own=rule == "prose" and threshold == 0.1,
+                episodes=4,
+                states=2000,
+                events=3,
+                detections=5,
+                truncated_share=0.3 - threshold,
+                true_share=0.003,
+                precision=0.01 + threshold,
+                recall=0.9 - threshold,
+                f1=0.02,
+                event_precision=0.2 + threshold,
+                event_recall=1 - threshold,
+                event_f1=0.4 + threshold * (1 if rule == "prose" else 9),
+            )
+            for rule in ("prose", "algorithm1")
+            for threshold in THRESHOLDS
+        ],
+    )
+
+
+def embeddings(retraces: bool) -> Embeddings:
+    def spiral(count: int) -> np.ndarray:
+        turn = np.linspace(0, 9, count)
+        return np.stack([turn * np.cos(turn), turn * np.sin(turn)], 1).astype(np.float32)
+
+    def along(count: int) -> TrajectoryMap:
+        back = spiral(count) + np.float32(0.3) if retraces else np.zeros((0, 2), np.float32)
+        return TrajectoryMap(spiral(count), back, np.arange(count) % 10 > 2, np.arange(count) == 5)
+
+    shared = {"perplexity": 12.0, "neighbours": 10, "trustworthiness": 0.975}
+    moved = {"overlap_not_retraced": 0.5, "overlap_chance": 0.25, "truncated_share": 0.3}
+    moved["overlap"] = 0.625 if retraces else None
+    numbers = [
+        Numbers("trajectory", states=2 * STEPS, **shared, **moved),
+        Numbers("late", states=2 * LATE, **shared, **moved),
+        Numbers("values", states=MANY, **shared, value_smoothness=0.875, value_smoothness_map=0.75),
+    ]
+    values = ValueMap(spiral(MANY), np.linspace(0, 50, MANY, dtype=np.float32))
+    return Embeddings(along(STEPS), along(LATE), values, numbers)
+
+
+def write_moved(folder: Path, cell: Cell, rank: int, random: np.random.Generator) -> None:
+    """Six draws a row; a rescaled reward changes nothing, each further change costs the first variant more."""
+    returns = {name: random.normal(270 + 90 * rank - 40 * i / (1 + rank), 20, 6) for i, name in enumerate(WORLDS)}
+    returns["R"] = returns["unchanged"]
+    write_rows(folder, {name: of.tolist() for name, of in returns.items()}, WORLDS)
+
+
+def write_rows(folder: Path, rows: dict[str, list[float]], changes: dict[str, list[str]] | None = None) -> None:
+    """Returns of a transfer study by row; the draws of a row take its changes in turn."""
+    named = {name: (changes or {}).get(name) or ["nothing"] for name in rows}
+    found = [
+        Transferred(name, i, 50 + i, named[name][i % len(named[name])], float(total))
+        for name, of in rows.items()
+        for i, total in enumerate(of)
+    ]
+    write_transfer(folder, summarise_transfer(found), found)
+
+
+WRITERS = {
+    "collect": write_collect,
+    "train": write_train,
+    "evaluate": write_evaluate,
+    "rollout-viz": write_rollout,
+    "transfer": write_moved,
 }
 
 
-def write_transfer(folder: Path, rank: int, random: np.random.Generator) -> None:
-    """Six worlds a row; a rescaled reward changes nothing, each further change costs the first variant more."""
-    returns = {name: random.normal(270 + 90 * rank - 40 * i / (1 + rank), 20, 6) for i, name in enumerate(WORLDS)}
-    returns["R"] = returns["unchanged"]
+def one(blocks: list, kind: type):
+    """The only block of a kind."""
+    (found,) = [block for block in blocks if isinstance(block, kind)]
+    return found
 
-    def group(values: np.ndarray) -> dict[str, float]:
-        return {"mean": float(values.mean()), "sd": float(values.std(ddof=1)), "n": len(values)}
 
-    groups = {name: group(of) for name, of in returns.items()}
-    write_json(folder / "metrics.json", {"unchanged": groups.pop("unchanged"), "rows": groups})
-    rows = [
-        {"row": name, "draw": i, "seed": 50 + i, "change": WORLDS[name][i % len(WORLDS[name])], "return": value}
-        for name, of in returns.items()
-        for i, value in enumerate(of)
-    ]
-    pd.DataFrame(rows).to_csv(folder / "returns.csv", index=False)
-    write_run(folder, "transfer")
+def texts(table, first: str) -> list[list[str]]:
+    """The lines of a table that start with a text."""
+    return [[entry.text for entry in row] for row in table.rows if row[0].text == first]

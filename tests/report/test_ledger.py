@@ -1,81 +1,31 @@
-"""Verdicts by hand: every kind of rule, and the scale below which nothing is decided."""
+"""The claims ledger: numbers by hand, and the scale below which nothing is decided."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from ccwm.report.claims import Paper, Rule, load_claims
-from ccwm.report.ledger import Verdict, ledger, tally, weigh
-from ccwm.report.ledger_words import lines, ours_words, summary, write_csv
+from ccwm.report.blocks import Details, Table
+from ccwm.report.claims import Paper
+from ccwm.report.ledger import build, claims_table, load, ours_words, records
 from ccwm.report.results import Results
+from ccwm.report.section import Report
+from ccwm.report.verdict import Verdict
+from ccwm.studies.embeddings import write_embeddings
+from ccwm.training.history import History
+
+from .results_tree import embeddings, results, write_metrics, write_returns, write_rows
 
 AGREES, DISAGREES, UNDECIDED, NOT_RUN = Verdict
 TASK = "walker_walk"
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [(0.1, 2.0, AGREES), (0.0, 2.0, UNDECIDED), (-1.0, 1.0, UNDECIDED), (-2.0, -0.1, DISAGREES)],
-)
-def test_greater(low: float, high: float, verdict: Verdict) -> None:
-    assert weigh(Rule(kind="greater"), low, high, other=50.0)[0] is verdict
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [  # a tenth of the other's −200 is 20
-        (-20.0, 20.0, AGREES),
-        (-5.0, 21.0, UNDECIDED),
-        (-21.0, 5.0, UNDECIDED),
-        (20.5, 40.0, DISAGREES),
-        (-40.0, -20.5, DISAGREES),
-    ],
-)
-def test_comparable(low: float, high: float, verdict: Verdict) -> None:
-    assert weigh(Rule(kind="comparable", margin=0.1), low, high, other=-200.0)[0] is verdict
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [(-20.0, 500.0, AGREES), (30.0, 90.0, AGREES), (-21.0, 90.0, UNDECIDED), (-90.0, -20.5, DISAGREES)],
-)
-def test_no_worse(low: float, high: float, verdict: Verdict) -> None:
-    assert weigh(Rule(kind="no_worse", margin=0.1), low, high, other=200.0)[0] is verdict
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "at_least", "below"),
-    [  # a tenth less than 900 is 810
-        (810.0, 950.0, AGREES, DISAGREES),
-        (800.0, 820.0, UNDECIDED, UNDECIDED),
-        (700.0, 809.0, DISAGREES, AGREES),
-    ],
-)
-def test_a_value_against_the_papers(low: float, high: float, at_least: Verdict, below: Verdict) -> None:
-    assert weigh(Rule(kind="at_least", value=900.0, margin=0.1), low, high, other=900.0)[0] is at_least
-    assert weigh(Rule(kind="below", value=900.0, margin=0.1), low, high, other=900.0)[0] is below
-
-
-@pytest.mark.parametrize(
-    ("intervals", "verdict", "reason"),
-    [
-        ("+++~-", AGREES, "ahead on 3, level on 1, behind on 1 of 5"),
-        ("++~~-", UNDECIDED, "ahead on 2, level on 2, behind on 1 of 5"),  # one of the level ones may be ahead
-        ("+++--", DISAGREES, "ahead on 3, level on 0, behind on 2 of 5"),
-        ("+~---", DISAGREES, "ahead on 1, level on 1, behind on 3 of 5"),
-    ],
-)
-def test_tally(intervals: str, verdict: Verdict, reason: str) -> None:
-    ends = {"+": (1.0, 2.0), "~": (-1.0, 1.0), "-": (-2.0, -1.0)}
-    assert tally(Rule(kind="tally", ahead=3, behind=1), [ends[sign] for sign in intervals]) == (verdict, reason)
-
-
-def paper(**claim: Any) -> Paper:
+def claimed(**claim: Any) -> Paper:
     """A paper with one claim: on walker walk the curve of ccwm is higher than dreamer's."""
     given = {
         "id": "a-claim",
@@ -108,42 +58,49 @@ def paper(**claim: Any) -> Paper:
 def curves(root: Path, variant: str, heights: list[float], *, task: str = TASK, env_steps: int = 1000) -> None:
     """A level curve for each seed."""
     for seed, height in enumerate(heights):
-        folder = root / "train" / task / variant / str(seed)
-        folder.mkdir(parents=True)
-        (folder / "metrics.json").write_text(json.dumps({"env_steps": env_steps}))
-        pd.DataFrame({"env_steps": [0, env_steps], "return_mean": height}).to_csv(folder / "curve.csv", index=False)
+        curve(root, variant, seed, {0: height, env_steps: height}, task=task)
 
 
-def results(root: Path, *, tasks: tuple[str, ...] = (TASK,)) -> Results:
-    return Results(root, [*tasks], ["dreamer", "ccwm"], [0, 1, 2])
+def curve(root: Path, variant: str, seed: int, points: dict[int, float], *, task: str = TASK) -> None:
+    history = History()
+    for steps, value in points.items():
+        history.add_evaluation(steps, steps // 10, [value], [])
+    write_metrics(root / "results" / "train" / task / variant / str(seed), history, env_steps=max(points))
+
+
+def folder(root: Path, stage: str, seed: int) -> Path:
+    path = root / "results" / stage / TASK / "ccwm" / str(seed)
+    path.mkdir(parents=True)
+    return path
+
+
+def found(root: Path, *tasks: str) -> Results:
+    return results(root, tasks=tasks or (TASK,), seeds=3)
 
 
 def test_three_seeds_by_hand(tmp_path: Path) -> None:
     curves(tmp_path, "dreamer", [10.0, 20.0, 30.0])
     curves(tmp_path, "ccwm", [14.0, 25.0, 36.0])
-    (entry,) = ledger(results(tmp_path), paper())
-    (of,) = entry.ours
+    (line,) = load(found(tmp_path), claimed())
+    (of,) = line.ours
     # differences 4, 5, 6: mean 5, sd 1, 5 ± 4.302653 / √3
     assert (of.means, of.found.mean) == ({"ccwm": 25.0, "dreamer": 20.0}, 5.0)
     assert (of.found.low, of.found.high) == pytest.approx((5 - 2.484138, 5 + 2.484138), abs=1e-5)
-    assert (entry.verdict, entry.reason) == (AGREES, "the interval is above 0")
-    assert (entry.seeds, entry.env_steps, len(entry.cells)) == (3, 1000, 6)
-    assert ours_words(entry.claim, of, named=False) == ("ccwm − dreamer +5.00 (95% 2.52 to 7.48; 25.00 and 20.00)")
-    write_csv(tmp_path / "claims.csv", [entry])
-    row = pd.read_csv(tmp_path / "claims.csv").iloc[0]
-    assert (row["verdict"], row["estimate"], row["of"], row["other"], row["seeds"]) == ("agrees", 5.0, 25.0, 20.0, 3)
-    assert "train@walker_walk-ccwm-0" in row["cells"]
+    assert (line.verdict, of.found.n, of.env_steps) == (AGREES, 3, 1000)
+    assert ours_words(line.claim, of, named=False) == "ccwm − dreamer +5.00 (95% 2.52 to 7.48; 25.00 and 20.00)"
+    (record,) = records([line])
+    kept = {name: record[name] for name in ("verdict", "estimate", "of", "other", "seeds")}
+    assert kept == {"verdict": "agrees", "estimate": 5.0, "of": 25.0, "other": 20.0, "seeds": 3}
+    assert {str(cell) for cell in record["cells"]} == {
+        f"train@{TASK}-{variant}-{seed}" for variant in ("ccwm", "dreamer") for seed in range(3)
+    }
 
 
 def test_a_higher_confidence_can_leave_it_undecided(tmp_path: Path) -> None:
     curves(tmp_path, "dreamer", [10.0, 20.0, 30.0])
-    curves(tmp_path, "ccwm", [12.0, 25.0, 38.0])  # 2, 5, 8: 5 ± 3 · 4.302653 / √3 holds 0; so does 98 %
-    assert ledger(results(tmp_path), paper())[0].verdict is UNDECIDED
-    curves(tmp_path / "b", "dreamer", [10.0, 20.0, 30.0])
-    curves(tmp_path / "b", "ccwm", [14.0, 24.0, 36.0])  # 4, 4, 6: sd 1.1547, 4.67 ± 2.868 at 95 %, ± 4.643 at 98 %
-    close = results(tmp_path / "b")
-    assert ledger(close, paper())[0].verdict is AGREES
-    assert ledger(close, paper(confidence=0.995))[0].verdict is UNDECIDED
+    curves(tmp_path, "ccwm", [14.0, 24.0, 36.0])  # 4, 4, 6: sd 1.1547, 4.67 ± 2.868 at 95 %, ± 9.4 at 99.5 %
+    assert load(found(tmp_path), claimed())[0].verdict is AGREES
+    assert load(found(tmp_path), claimed(confidence=0.995))[0].verdict is UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -160,40 +117,33 @@ def test_below_the_scale_nothing_is_decided_but_the_numbers_stand(
 ) -> None:
     curves(tmp_path, "dreamer", [10.0] * seeds, env_steps=env_steps)
     curves(tmp_path, "ccwm", [90.0 + i for i in range(seeds)], env_steps=env_steps)
-    (entry,) = ledger(results(tmp_path), paper())
-    assert (entry.verdict, entry.reason) == (UNDECIDED, reason)
-    (line,) = lines([entry])
-    assert line.ours[0].startswith("ccwm − dreamer +8")
-    assert line.scale == f"{seeds} seed{'s' if seeds > 1 else ''}, {env_steps:,} steps (the paper 1,000)"
-    assert [(variant, len(runs.links)) for variant, runs in line.runs.items()] == [("ccwm", seeds), ("dreamer", seeds)]
+    (line,) = load(found(tmp_path), claimed())
+    assert (line.verdict, line.reason) == (UNDECIDED, reason)
+    shown = claims_table([line]).rows[0]
+    assert shown[3].text.startswith("ccwm − dreamer +8")
+    assert len(shown[3].cells) == 2 * seeds
 
 
 def test_half_of_the_papers_steps_is_enough(tmp_path: Path) -> None:
     curves(tmp_path, "dreamer", [10.0, 20.0, 30.0], env_steps=500)
     curves(tmp_path, "ccwm", [4.0, 13.0, 22.0], env_steps=500)  # −6, −7, −8
-    assert ledger(results(tmp_path), paper())[0].verdict is DISAGREES
+    assert load(found(tmp_path), claimed())[0].verdict is DISAGREES
 
 
 def test_what_has_not_run_says_what_it_needs(tmp_path: Path) -> None:
     curves(tmp_path, "ccwm", [1.0, 2.0, 3.0])
-    (entry,) = ledger(results(tmp_path), paper())
-    assert (entry.verdict, entry.ours) == (NOT_RUN, ())
-    assert entry.reason == "needs ccwm and dreamer on walker_walk (preset paper)"
-    assert summary([entry]).startswith("Of the paper’s 1 claim none has been run")
-
-
-def test_seeds_that_do_not_meet_cannot_be_compared(tmp_path: Path) -> None:
-    curves(tmp_path, "ccwm", [1.0])
-    curves(tmp_path, "dreamer", [1.0, 2.0])
-    (tmp_path / "train" / TASK / "dreamer" / "0" / "metrics.json").unlink()
-    assert ledger(results(tmp_path), paper())[0].verdict is NOT_RUN
+    (line,) = load(found(tmp_path), claimed())
+    assert (line.verdict, line.ours) == (NOT_RUN, ())
+    assert line.reason == "needs ccwm and dreamer on walker_walk (preset paper)"
+    curve(tmp_path, "dreamer", 5, {0: 1.0, 1000: 1.0})  # no seed of the study
+    assert load(found(tmp_path), claimed())[0].verdict is NOT_RUN
 
 
 def test_results_of_another_study_are_left_alone(tmp_path: Path) -> None:
     for variant in ("dreamer", "ccwm"):
         curves(tmp_path, variant, [1.0, 2.0, 3.0])
-    for study in (Results(tmp_path, [TASK], ["ccwm"], [0]), results(tmp_path, tasks=("finger_spin",))):
-        assert ledger(study, paper())[0].verdict is NOT_RUN
+    for other in (results(tmp_path, variants=("ccwm",)), found(tmp_path, "finger_spin")):
+        assert load(other, claimed())[0].verdict is NOT_RUN
 
 
 def test_a_claim_on_two_tasks_is_two_lines_and_a_tally_is_one(tmp_path: Path) -> None:
@@ -201,83 +151,71 @@ def test_a_claim_on_two_tasks_is_two_lines_and_a_tally_is_one(tmp_path: Path) ->
         curves(tmp_path, "dreamer", [10.0, 20.0, 30.0], task=task)
         curves(tmp_path, "ccwm", [10 + gain, 20.5 + gain, 31 + gain], task=task)
     both = [TASK, "walker_run"]
-    study = results(tmp_path, tasks=(TASK, "walker_run"))
-    two = ledger(study, paper(tasks=both))
-    assert [entry.verdict for entry in two] == [AGREES, DISAGREES]
-    assert summary(two) == "Of the paper’s 2 claims: 1 agrees, 1 disagrees."
-    assert summary([*two, two[0]]) == "Of the paper’s 3 claims: 2 agree, 1 disagrees."
-    (entry,) = ledger(study, paper(tasks=both, rule={"kind": "tally", "ahead": 1, "behind": 1}))
-    assert (entry.verdict, entry.reason) == (AGREES, "ahead on 1, level on 0, behind on 1 of 2")
-    assert [of.task for of in entry.ours] == both
-    partly = ledger(
-        results(tmp_path), paper(tasks=[TASK, "finger_spin"], rule={"kind": "tally", "ahead": 1, "behind": 1})
-    )
-    assert (partly[0].verdict, partly[0].reason) == (
-        NOT_RUN,
-        "needs ccwm and dreamer on finger_spin (preset paper)",
-    )
+    assert [line.verdict for line in load(found(tmp_path, *both), claimed(tasks=both))] == [AGREES, DISAGREES]
+    rule = {"kind": "tally", "ahead": 1, "behind": 1}
+    (line,) = load(found(tmp_path, *both), claimed(tasks=both, rule=rule))
+    assert (line.verdict, line.reason) == (AGREES, "ahead on 1, level on 0, behind on 1 of 2")
+    assert [of.task for of in line.ours] == both
+    (partly,) = load(found(tmp_path), claimed(tasks=[TASK, "finger_spin"], rule=rule))
+    assert (partly.verdict, partly.reason) == (NOT_RUN, "needs ccwm and dreamer on finger_spin (preset paper)")
 
 
 def test_the_end_of_the_curve_is_taken_where_the_claim_says(tmp_path: Path) -> None:
     for seed in range(3):
-        folder = tmp_path / "train" / TASK / "ccwm" / str(seed)
-        folder.mkdir(parents=True)
-        (folder / "metrics.json").write_text(json.dumps({"env_steps": 2000}))
-        curve = {"env_steps": [800, 900, 1000, 2000], "return_mean": [0.0, 800.0, 840.0 + seed, 100.0]}
-        pd.DataFrame(curve).to_csv(folder / "curve.csv", index=False)
+        curve(tmp_path, "ccwm", seed, {800: 0.0, 900: 800.0, 1000: 840.0 + seed, 2000: 100.0})
     rule = {"kind": "at_least", "value": 900.0, "margin": 0.1}
-    (entry,) = ledger(results(tmp_path), paper(than=None, measure={"curve": "end"}, rule=rule))
-    assert entry.ours[0].means == {"ccwm": 820.5}  # of 900 and 1000: 820, 820.5 and 821
-    assert entry.verdict is AGREES  # 820.5 ± 1.24 is above 810
-    assert lines([entry])[0].ours == ["ccwm 820.5 (95% 819.3 to 821.7)"]
+    (line,) = load(found(tmp_path), claimed(than=None, measure={"curve": "end"}, rule=rule))
+    assert line.ours[0].means == {"ccwm": 820.5}  # of 900 and 1000: 820, 820.5 and 821
+    assert line.verdict is AGREES  # 820.5 ± 1.24 is above 810
+    assert ours_words(line.claim, line.ours[0], named=False) == "ccwm 820.5 (95% 819.3 to 821.7)"
 
 
 def test_a_number_of_another_stage_and_a_quoted_one(tmp_path: Path) -> None:
     curves(tmp_path, "ccwm", [0.0, 0.0, 0.0])
     for seed in range(3):
-        folder = tmp_path / "transfer" / TASK / "ccwm" / str(seed)
-        folder.mkdir(parents=True)
-        (folder / "metrics.json").write_text(json.dumps({"rows": {"R+M": {"mean": 40.0 + seed}}}))
+        write_rows(folder(tmp_path, "transfer", seed), {"unchanged": [1.0], "R+M": [40.0 + seed]})
     measure = {"stage": "transfer", "key": "rows/R+M/mean"}
-    tallied = {"kind": "tally", "ahead": 0, "behind": 0}
-    (entry,) = ledger(results(tmp_path), paper(than=None, quoted="D4PG", measure=measure, rule=tallied))
-    assert entry.ours[0].found.mean == -9.0  # 41 − 50
-    assert entry.verdict is DISAGREES
-    assert entry.cells[0].name == "transfer@walker_walk-ccwm-0"
-    shorter = tmp_path / "evaluate" / TASK / "ccwm" / "0"
-    shorter.mkdir(parents=True)
-    (shorter / "metrics.json").write_text(json.dumps({"return_mean": 40.0, "best_possible": 200.0, "episodes": 1}))
-    quoted = paper(than=None, quoted="D4PG", measure=measure, rule=tallied)
-    assert ledger(results(tmp_path), quoted)[0].verdict is NOT_RUN  # returns of shorter episodes
-    absent = paper(measure={"stage": "transfer", "key": "rows/R/mean"}, than=None, rule={"kind": "below", "value": 1.0})
-    assert ledger(results(tmp_path), absent)[0].verdict is NOT_RUN
+    quoted = claimed(than=None, quoted="D4PG", measure=measure, rule={"kind": "tally", "ahead": 0, "behind": 0})
+    (line,) = load(found(tmp_path), quoted)
+    assert line.ours[0].found.mean == -9.0  # 41 − 50
+    assert line.verdict is DISAGREES
+    assert str(line.ours[0].cells[0]) == "transfer@walker_walk-ccwm-0"
+    write_returns(folder(tmp_path, "evaluate", 0), [40.0], best=200.0)
+    assert load(found(tmp_path), quoted)[0].verdict is NOT_RUN  # returns of shorter episodes
+    below = {"kind": "below", "value": 1.0}
+    absent = claimed(measure={"stage": "transfer", "key": "rows/R/mean"}, than=None, rule=below)
+    assert load(found(tmp_path), absent)[0].verdict is NOT_RUN
 
 
 def test_a_number_of_a_table_less_another(tmp_path: Path) -> None:
     curves(tmp_path, "ccwm", [0.0, 0.0, 0.0])
-    for seed, overlap in enumerate([0.5, 0.6, 0.7]):
-        folder = tmp_path / "rollout-viz" / TASK / "ccwm" / str(seed)
-        folder.mkdir(parents=True)
-        maps = {"map": ["trajectory", "late"], "overlap": [overlap, None], "next": [0.4, 0.4]}
-        pd.DataFrame(maps).to_csv(folder / "embeddings.csv", index=False)
-    measure = {
-        "stage": "rollout-viz",
-        "table": "embeddings.csv",
-        "row": "trajectory",
-        "key": "overlap",
-        "minus": "next",
-    }
+    for seed, overlap in enumerate([0.6, 0.7, 0.8]):
+        of = embeddings(retraces=True)
+        numbers = [row._replace(overlap=overlap if row.map == "trajectory" else None) for row in of.numbers]
+        write_embeddings(folder(tmp_path, "rollout-viz", seed), of._replace(numbers=numbers), variant="ccwm")
+    measure = {"stage": "rollout-viz", "table": "embeddings.csv", "row": "trajectory", "key": "overlap"}
+    measure["minus"] = "overlap_not_retraced"  # 0.5
     rule = {"kind": "at_least", "value": 0.0}
-    (entry,) = ledger(results(tmp_path), paper(than=None, measure=measure, rule=rule))
-    assert entry.ours[0].means["ccwm"] == pytest.approx(0.2)  # 0.1, 0.2 and 0.3
-    assert entry.verdict is UNDECIDED  # 0.2 ± 0.248 holds 0
+    (line,) = load(found(tmp_path), claimed(than=None, measure=measure, rule=rule))
+    assert line.ours[0].means["ccwm"] == pytest.approx(0.2)  # 0.1, 0.2 and 0.3
+    assert line.verdict is UNDECIDED  # 0.2 ± 0.248 holds 0
     for absent in ("late", "nowhere"):
-        other = paper(than=None, measure={**measure, "row": absent}, rule=rule)
-        assert ledger(results(tmp_path), other)[0].verdict is NOT_RUN
+        other = claimed(than=None, measure={**measure, "row": absent}, rule=rule)
+        assert load(found(tmp_path), other)[0].verdict is NOT_RUN
 
 
-def test_every_shipped_claim_can_be_judged(tmp_path: Path) -> None:
-    shipped = load_claims(Path(__file__).parents[2] / "claims.yaml")
-    entries = ledger(results(tmp_path), shipped)
-    assert {entry.verdict for entry in entries} == {NOT_RUN}
-    assert len(entries) > len(shipped.claims)
+def test_what_has_run_comes_first_and_the_rest_unfolds(report: Report) -> None:
+    blocks = build(report)
+    (run,) = [block for block in blocks if isinstance(block, Table)]
+    waiting = next(block for block in blocks if isinstance(block, Details))
+    table = pd.read_csv(report.folder / "tables" / "claims.csv")
+    assert {*table[table["verdict"] != NOT_RUN]["id"]} == {"efficient", "longer-walker", "ordered-by-value"}
+    assert len(run.rows) == 3
+    assert len(waiting.blocks[0].rows) == (table["verdict"] == NOT_RUN).sum()
+
+
+def test_every_shipped_claim_can_be_judged(tmp_path: Path, paper: Paper, make_report: Callable[..., Report]) -> None:
+    lines = load(found(tmp_path), paper)
+    assert {line.verdict for line in lines} == {NOT_RUN}
+    assert len(lines) > len(paper.claims)
+    assert build(make_report(tmp_path, with_paper=False)) == []

@@ -109,7 +109,7 @@ def test_a_renamed_section_is_told_with_its_renamed_fields_and_nothing_else(tmp_
     content["render"] = {"quality": "fast"}
     content["states"] = content.pop("latents")
     del content["actor_critic"]
-    header, *lines = refusal(tmp_path, content).splitlines()
+    _, *lines = refusal(tmp_path, content).splitlines()
     told = dict(line.strip().split(": is now called ") for line in lines)
     assert told == {
         "behaviour": "actor_critic",

@@ -1,28 +1,32 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from trained_agent import small_agent
-
-from ccwm.agents.policy import RandomPolicy
 from ccwm.episode import Episode
+
+from ccwm.errors import UserError
 from ccwm.studies.prediction import (
     Prediction,
-    horizon_rows,
     mean_frame_error,
     predict_open_loop,
-    step_rows,
+    read_errors,
+    read_frames,
+    read_horizons,
+    read_metrics,
+    step_errors,
     summarise,
     useful_steps,
+    write_prediction,
 )
-from ccwm.studies.returns import agent_world
-from ccwm.training.rollouts import play
+
+from .trained_agent import random_episode, small_agent
 
 
 @pytest.fixture(scope="module")
 def episodes() -> list[Episode]:
-    world = agent_world(small_agent())
-    return [play([world], RandomPolicy(2), [seed])[0].episode for seed in range(3)]
+    return [random_episode(small_agent(), seed) for seed in range(3)]
 
 
 def test_useful_steps_end_where_the_prediction_is_no_better():
@@ -36,10 +40,10 @@ def test_the_summary_is_of_the_mean_error_and_of_the_median_episode():
     error = (np.arange(4) >= steps[:, None]).astype(float)  # worse from step 0, 1 and never
     frames = np.zeros((3, 9, 11, 11, 3), np.uint8)
     got = summarise(Prediction(frames, frames, error, np.full((3, 4), 0.5)), context=5)
-    assert (got["useful_steps_median"], got["horizon"], got["context"]) == (1.0, 4, 5)
-    assert got["useful_steps_of_mean"] == 1  # mean errors 1/3, 2/3, 2/3, 2/3 against 0.5
-    assert (got["useful_steps_low"], got["useful_steps_high"]) == (0.0, 4.0)  # a median of three draws can be any
-    assert (got["useful_steps_of_mean_low"], got["useful_steps_of_mean_high"]) == (0, 4)  # so can their mean's
+    assert (got.useful_steps_median, got.horizon, got.context) == (1.0, 4, 5)
+    assert got.useful_steps_of_mean == 1  # mean errors 1/3, 2/3, 2/3, 2/3 against 0.5
+    assert (got.useful_steps_low, got.useful_steps_high) == (0.0, 4.0)  # a median of three draws can be any
+    assert (got.useful_steps_of_mean_low, got.useful_steps_of_mean_high) == (0, 4)  # so can their mean's
 
 
 def test_the_interval_of_the_mean_error_is_over_episodes():
@@ -49,9 +53,9 @@ def test_the_interval_of_the_mean_error_is_over_episodes():
     error[0, 1], baseline[0, 1] = 0.05, 1.0
     frames = np.zeros((10, 8, 11, 11, 3), np.uint8)
     got = summarise(Prediction(frames, frames, error, baseline), context=5)
-    assert got["useful_steps_of_mean"] == 3
-    assert (got["useful_steps_of_mean_low"], got["useful_steps_of_mean_high"]) == (1, 3)
-    assert got["useful_steps_median"] == 1
+    assert got.useful_steps_of_mean == 3
+    assert (got.useful_steps_of_mean_low, got.useful_steps_of_mean_high) == (1, 3)
+    assert got.useful_steps_median == 1
 
 
 def test_a_prediction_sees_its_context_and_nothing_more(episodes):
@@ -61,7 +65,7 @@ def test_a_prediction_sees_its_context_and_nothing_more(episodes):
     assert first.error.shape == first.baseline.shape == (3, 10)
 
     def with_images(function) -> Prediction:
-        changed = [episode._replace(image=function(episode.observation)) for episode in episodes]
+        changed = [episode._replace(observation=function(episode.observation)) for episode in episodes]
         return predict_open_loop(agent, changed, context=5, horizon=10, seed=0)
 
     starts = [
@@ -71,7 +75,7 @@ def test_a_prediction_sees_its_context_and_nothing_more(episodes):
     assert len(set(starts)) > 1  # windows begin where the seed says, not all at the start
 
     def blank_after_context(image: np.ndarray) -> np.ndarray:
-        index = next(i for i, e in enumerate(episodes) if e.image is image)
+        index = next(i for i, e in enumerate(episodes) if e.observation is image)
         blank = image.copy()
         blank[starts[index] + 5 :] = 0
         return blank
@@ -108,7 +112,7 @@ def test_errors_are_of_pixels_between_0_and_1(episodes):
 
 
 def test_an_episode_too_short_is_refused_with_the_keys(episodes):
-    with pytest.raises(ValueError, match=r"rollout.horizon is 32, but a held-out episode has only 31"):
+    with pytest.raises(UserError, match=r"rollout.horizon is 32, but a held-out episode has only 31"):
         predict_open_loop(small_agent(), episodes, context=2, horizon=30, seed=0)
 
 
@@ -130,16 +134,24 @@ def test_the_mean_frame_is_that_of_all_frames_to_predict():
     assert mean_frame_error(got)[0].tolist() == pytest.approx([0.04, 0.0, 0.04])
 
 
-def test_steps_and_horizons_by_hand():
+def test_steps_and_horizons_by_hand(tmp_path: Path):
     got = predicted_greys((0, 51, 102, 153), (0, 51, 102, 102), context=1)
-    rows = step_rows(got)
-    assert [row["step"] for row in rows] == [1, 2, 3]
-    assert [row["error"] for row in rows] == pytest.approx([0, 0, 0.04])
-    assert [row["baseline_error"] for row in rows] == pytest.approx([0.04, 0.16, 0.36])  # black, repeated
-    assert rows[0]["ssim"] == pytest.approx(1.0)
+    metrics = summarise(got, context=1)
+    write_prediction(tmp_path, got, metrics, variant="ccwm", shown=1)
+    rows = read_errors(tmp_path)
+    assert rows["step"].tolist() == [1, 2, 3]
+    assert rows["error"].tolist() == pytest.approx([0, 0, 0.04])
+    assert rows["baseline_error"].tolist() == pytest.approx([0.04, 0.16, 0.36])  # black, repeated
+    assert rows["ssim"][0] == pytest.approx(1.0)
     # greys alone: (2 · 102 · 153 + C1) / (102² + 153² + C1) with C1 = 2.55²
-    assert rows[2]["ssim"] == pytest.approx((2 * 102 * 153 + 6.5025) / (102**2 + 153**2 + 6.5025))
-    assert rows[2]["baseline_ssim"] == pytest.approx(6.5025 / (153**2 + 6.5025))
+    assert rows["ssim"][2] == pytest.approx((2 * 102 * 153 + 6.5025) / (102**2 + 153**2 + 6.5025))
+    assert rows["baseline_ssim"][2] == pytest.approx(6.5025 / (153**2 + 6.5025))
+    assert step_errors(got)["error"].shape == (1, 3)
     # always better than the black frame; at its second step no better than the mean frame, which is the truth there
-    assert horizon_rows(got) == [{"episode": 0, "last_frame": 3, "mean_frame": 1}]
-    assert summarise(got, context=1)["informed_steps_median"] == 1
+    assert read_horizons(tmp_path).to_dict("records") == [{"episode": 0, "last_frame": 3, "mean_frame": 1}]
+    assert metrics.informed_steps_median == 1
+    assert read_metrics(tmp_path) == metrics
+    truth, predicted = read_frames(tmp_path)
+    assert np.array_equal(truth, got.truth)
+    assert np.array_equal(predicted, got.predicted)
+    assert {"strip.png", "rollout.mp4"} < {path.name for path in tmp_path.iterdir()}

@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from ccwm.episode import Episode
 
 from ccwm.agents.export import Agent, AgentCard
-from ccwm.settings.agent import ActorCritic, Env, Model, Retrace, Truncation
-from ccwm.settings.schema import Render
+from ccwm.agents.policy import RandomPolicy
+from ccwm.settings.agent import (
+    ActorCritic,
+    AgentConfig,
+    Env,
+    Model,
+    Optimiser,
+    Replay,
+    Retrace,
+    Train,
+    Trainer,
+    Truncation,
+)
+from ccwm.studies.agents import agent_env
+from ccwm.training.rollouts import play_episode
 
 
-def small_agent(*, task: str = "maze_open", time_limit: int = 60) -> Agent:
+def small_agent(
+    *, task: str = "maze_open", time_limit: int = 60, retrace_weight: float = 1.0, **truncation: object
+) -> Agent:
     torch.manual_seed(0)
-    return Agent(
-        AgentCard(
-            task=task,
-            variant="ccwm",
-            seed=0,
-            actions=2,
-            env_steps=0,
-            updates=0,
-            env=Env(size=32, action_repeat=2, time_limit=time_limit),
-            render=Render(),
-            model=Model(depth=2, deter=8, stoch=4, hidden=8, reward_units=8),
-            retrace=Retrace(reverse_units=8),
-            truncation=Truncation(),
-            actor_critic=ActorCritic(units=8),
-        )
-    ).eval()
+    config = AgentConfig(
+        env=Env(size=32, action_repeat=2, time_limit=time_limit),
+        model=Model(depth=2, deter=8, stoch=4, hidden=8, reward_units=8),
+        retrace=Retrace(weight=retrace_weight, reverse_units=8),
+        truncation=Truncation(**truncation),
+        actor_critic=ActorCritic(units=8),
+        optimiser=Optimiser(),
+        replay=Replay(),
+        train=Train(),
+        trainer=Trainer(),
+    )
+    card = AgentCard(
+        task=task,
+        variant="ccwm",
+        seed=0,
+        observation_shape=(32, 32, 3),
+        observation_dtype="uint8",
+        action_size=2,
+        env_steps=0,
+        updates=0,
+        config=config,
+    )
+    return Agent(card).eval()
+
+
+def random_episode(agent: Agent, seed: int) -> Episode:
+    """31 steps of the random policy in the agent's environment."""
+    return play_episode(agent_env(agent), RandomPolicy(2), seed).episode
+
+
+def labelled(steps: int, event: int) -> Episode:
+    """An episode of which only the labels matter."""
+    return Episode(*(np.zeros(steps) for _ in range(5)), irreversible=np.arange(steps) == event)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mlflow import MlflowClient
-from tracking_helpers import CELL, Server, StartRun
+from tracking_helpers import CELL, Outage, Server, StartRun
 
 from ccwm.cells import Cell
 from ccwm.tracking import Run, ensure_store, stage_run, tracking_uri
@@ -67,8 +67,22 @@ def server_process(empty_database: Path, tmp_path_factory: pytest.TempPathFactor
     process.kill()
 
 
+@pytest.fixture(params=["outage", pytest.param("server", marks=pytest.mark.slow)])
+def server(
+    request: pytest.FixtureRequest, fresh_project: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> Server | Outage:
+    """The store of an empty project, which can be killed and started: a real server, or a sqlite store that refuses."""
+    if request.param == "server":
+        real: Server = request.getfixturevalue("real_server")
+        return real
+    shutil.copyfile(empty_database, fresh_project / "mlflow.db")
+    outage = Outage()
+    monkeypatch.setattr("ccwm.tracking.store.connect", outage.connect)
+    return outage
+
+
 @pytest.fixture
-def server(server_process: Server, fresh_project: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A server, running or not, as the store of an empty project."""
+def real_server(server_process: Server, fresh_project: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A real server, running or not, as the store of an empty project."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server_process.uri)
     return server_process

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
-from tracking_helpers import CELL, Server, StartRun
+from tracking_helpers import CELL, Outage, Server, StartRun
 
 from ccwm.tracking import sync
 from ccwm.tracking.delivery import Delivery
 from ccwm.tracking.spool import Spool
 
 Client = Callable[[], MlflowClient]
+Store = Server | Outage
 CARD = '{"observation_shape": [8], "observation_dtype": "float32", "action_size": 2}'
 
 
@@ -32,7 +33,11 @@ def count(client: MlflowClient, experiment: str) -> int:
 
 
 def test_a_server_unreachable_from_start_to_end_gets_it_all_later(
-    server: Server, start_run: StartRun, client: Client, fresh_project: Path, capsys: pytest.CaptureFixture[str]
+    server: Store,
+    start_run: StartRun,
+    client: Client,
+    fresh_project: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     server.kill()
     start_run = partial(start_run, experiment="unreachable")
@@ -65,7 +70,7 @@ def test_a_server_unreachable_from_start_to_end_gets_it_all_later(
 
 
 def test_a_server_killed_in_the_middle_loses_nothing_and_gets_nothing_twice(
-    server: Server, start_run: StartRun, client: Client, fresh_project: Path
+    server: Store, start_run: StartRun, client: Client, fresh_project: Path
 ) -> None:
     (fresh_project / "curve.csv").write_text("1,2\n")
     exported = fresh_project / "agent"

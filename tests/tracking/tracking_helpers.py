@@ -12,12 +12,47 @@ import urllib.request
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, cast
+
+from mlflow import MlflowClient
 
 from ccwm.cells import Cell
-from ccwm.tracking import Run
+from ccwm.tracking import Run, store
 
 CELL = Cell("train", "walker_walk", "ccwm", 0)
 StartRun = Callable[..., AbstractContextManager[Run]]
+
+
+class Outage:
+    """A sqlite store that refuses connections between ``kill`` and ``start``, as a server that is down does."""
+
+    def __init__(self) -> None:
+        self._down = False
+        self._connect = store.connect
+
+    def start(self) -> None:
+        self._down = False
+
+    def kill(self) -> None:
+        self._down = True
+
+    def connect(self) -> MlflowClient:
+        """A client whose every call fails while the store is down."""
+        self._refuse()
+        return cast(MlflowClient, _Refusing(self._connect(), self._refuse))
+
+    def _refuse(self) -> None:
+        if self._down:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+
+class _Refusing:
+    def __init__(self, client: MlflowClient, refuse: Callable[[], None]) -> None:
+        self._client, self._refuse = client, refuse
+
+    def __getattr__(self, name: str) -> Any:
+        self._refuse()
+        return getattr(self._client, name)
 
 
 class Server:

@@ -1,5 +1,1 @@
-"""Tables, figures and the page that turn result files into something to read."""
-
-from ccwm.report.page import build_report
-
-__all__ = ["build_report"]
+"""The report: the paper's claims, one file for each section, and the pages that show them."""

@@ -1,4 +1,4 @@
-"""Transfer over the grid of changes: a tile for each changed world, coloured by its mean return."""
+"""Transfer over the grid of changes: a tile for each changed environment, coloured by its mean return."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccwm.report.figures import STYLE
-from ccwm.report.results import Results
-from ccwm.report.transfers import COLUMNS
+from ccwm.report import figures
 
 ACROSS = "friction"
 OWN = "own"
@@ -27,24 +25,16 @@ def parts(change: str) -> dict[str, str]:
     return {name: value for name, value in named.items() if name != "reward"}
 
 
-def grid(results: Results, task: str, variant: str) -> pd.DataFrame | None:
-    """Mean return by world over all seeds and draws: friction across, everything else down; None without a change."""
-    frames = [
-        frame
-        for cell in results.cells("transfer", task=task, variant=variant)
-        if (frame := cell.table("returns.csv", COLUMNS)) is not None
-    ]
-    if not frames:
+def grid(returns: pd.DataFrame) -> pd.DataFrame | None:
+    """Mean return by environment: friction across, everything else down; None where nothing was changed."""
+    changed = [parts(str(change)) for change in returns["change"]]
+    if not any(changed):
         return None
-    worlds = pd.concat(frames)
-    changed = [parts(str(change)) for change in worlds["change"]]
-    worlds = worlds.assign(
+    placed = returns.assign(
         across=[of.get(ACROSS, OWN) for of in changed],
         down=[" · ".join(f"{k} {v}" for k, v in of.items() if k != ACROSS) or OWN for of in changed],
     )
-    if not any(changed):
-        return None
-    table = worlds.pivot_table(values="return", index="down", columns="across", aggfunc="mean")
+    table = placed.pivot_table(values="return", index="down", columns="across", aggfunc="mean")
     return table.loc[sorted(table.index, key=_order), sorted(table.columns, key=_order)]
 
 
@@ -54,26 +44,24 @@ def _order(name: str) -> tuple[object, ...]:
     return (name != OWN, name.count("·"), name.split(" ")[0] if not numbers or " " in name else "", numbers, name)
 
 
-@mpl.rc_context(STYLE)
+@figures.styled
 def heatmap_figure(task: str, grids: Mapping[str, pd.DataFrame], *, reference: str) -> Figure:
     """A panel for each variant on one scale of returns, then each other variant's difference from the reference."""
     down = list(dict.fromkeys(name for of in grids.values() for name in of.index))
     across = list(dict.fromkeys(name for of in grids.values() for name in of.columns))
     whole = {variant: of.reindex(index=down, columns=across).to_numpy(float) for variant, of in grids.items()}
-    gaps = {
-        f"{variant} − {reference}": of - whole[reference]
-        for variant, of in whole.items()
-        if reference in whole and variant != reference
-    }
+    others = [variant for variant in whole if variant != reference and reference in whole]
+    gaps = {f"{variant} − {reference}": whole[variant] - whole[reference] for variant in others}
     tall = 0.9 + 0.3 * len(down) + (0.9 if len(across) > 1 else 0.3)
-    wide = max(1.2, 0.42 * len(across) + 0.3)
+    wide = max(1.2, 0.42 * len(across) + 0.3) + 0.7
     labels = 0.2 + 0.075 * max(map(len, down))
-    figure = Figure(figsize=(min(labels + (wide + 0.7) * len(whole) + (wide + 0.7) * len(gaps), 14), tall))
+    figure = Figure(figsize=(min(labels + wide * (len(whole) + len(gaps)), 14), tall))
     panels = list(figure.subplots(1, len(whole) + len(gaps), sharey=True, squeeze=False).flat)
-    low, high = (float(f([f(of[np.isfinite(of)]) for of in whole.values()])) for f in (np.min, np.max))
+    values = np.stack(list(whole.values()))
+    limits = float(np.nanmin(values)), float(np.nanmax(values))
     largest = max([1e-9, *(float(np.nanmax(np.abs(of))) for of in gaps.values() if np.isfinite(of).any())])
     for axes, (name, of) in zip(panels, whole.items(), strict=False):
-        drawn = _draw(axes, name, of, across, down, colours="viridis", limits=(low, high))
+        drawn = _draw(axes, name, of, across, down, colours="viridis", limits=limits)
     figure.colorbar(drawn, ax=panels[: len(whole)], label="mean return", pad=0.02, aspect=12)
     for axes, (name, of) in zip(panels[len(whole) :], gaps.items(), strict=True):
         drawn = _draw(axes, name, of, across, down, colours="RdBu", limits=(-largest, largest))
@@ -93,7 +81,7 @@ def _draw(
     colours: str,
     limits: tuple[float, float],
 ) -> mpl.cm.ScalarMappable:
-    """One panel: tiles, names, and numbers where there are few; a world that was not drawn stays empty."""
+    """One panel: tiles, names, and numbers where there are few; what was not drawn stays empty."""
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -102,12 +90,10 @@ def _draw(
     axes.set_title(name, fontsize=9)
     axes.set_yticks(np.arange(len(down)) + 0.5, down)
     axes.set_xticks(np.arange(len(across)) + 0.5, across if len(across) > 1 else [""], rotation=90)
-    if len(across) > 1:
-        axes.set_xlabel(ACROSS)
-    if values.size <= WRITTEN:
-        for (row, column), value in np.ndenumerate(values):
-            if np.isfinite(value):
-                red, green, blue, _ = drawn.cmap(drawn.norm(value))
-                ink = DARK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
-                axes.text(column + 0.5, row + 0.5, f"{value:.4g}", ha="center", va="center", fontsize=8, color=ink)
+    axes.set_xlabel(ACROSS if len(across) > 1 else "")
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value) and values.size <= WRITTEN:
+            red, green, blue, _ = drawn.cmap(drawn.norm(value))
+            ink = DARK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
+            axes.text(column + 0.5, row + 0.5, f"{value:.4g}", ha="center", va="center", fontsize=8, color=ink)
     return drawn

@@ -2,91 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib.figure import Figure
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from ccwm.cells import Cell
+from ccwm.report import figures, format
+from ccwm.report.blocks import Block, Table, Words
+from ccwm.report.section import Report, Section
+from ccwm.report.statistics import average
+from ccwm.report.table import number, table, text
+from ccwm.studies.retracing import Retraced, read_retracing, retracing_figure
 
-from ccwm.report import words
-from ccwm.report.figures import STYLE
-from ccwm.report.results import Cell, Results, average
-from ccwm.report.tables import Entry, Table, sources
-from ccwm.studies.drawings import Retraced, retracing_figure
-
-FILES = ["retracing.csv", "retracing.safetensors"]
-COLUMNS = ["step", "value", "change", "threshold", "kept", "irreversible", "forward_error", "retraced_error"]
-Save = Callable[[Figure, str], dict[str, Any]]
-"""Writes a figure under a name, and gives its file's name and its SVG."""
+FILES = ("retracing.csv", "retracing.safetensors")
 
 
-def retracing_section(study: Results, save: Save) -> list[dict[str, Any]]:
-    """For every task that has any: a picture for each variant, of its first seed, and a table over seeds."""
-    shown = []
-    for task in study.tasks:
-        pictures, rows = {}, []
-        for variant in study.variants:
-            cells = [cell for cell in study.cells("rollout-viz", task=task, variant=variant) if cell.has(FILES)]
-            if not cells:
-                continue
-            figure = mpl.rc_context(STYLE)(retracing_figure)(load_retracing(cells[0]))
-            pictures[variant] = {"seed": cells[0].seed, **save(figure, f"retracing-{task}-{variant}")}
-            rows.append(_row(variant, cells))
-        if rows:
-            shown.append({"task": task, "pictures": pictures, "table": _table(task, rows)})
-    return shown
+class Row(NamedTuple):
+    """The shown steps of one variant, averaged over seeds."""
+
+    variant: str
+    cells: tuple[Cell, ...]
+    forward_error: float | None
+    retraced_error: float | None
+    truncated: float | None
+    events: int
 
 
-def load_retracing(cell: Cell) -> Retraced:
-    """What the stage has shown, from its files."""
-    frame = cell.table("retracing.csv", COLUMNS)
-    path = cell.folder / "retracing.safetensors"
-    try:
-        frames = load_file(path)
-        pictures = frames["truth"], frames["forward"], frames["retraced"]
-    except (SafetensorError, KeyError) as error:
-        raise ValueError(f"{path} holds no frames ({error}); {cell.cure}") from error
-    if frame is None or len(frame) != len(pictures[0]):
-        raise ValueError(
-            f"{cell.folder / 'retracing.csv'} is not of the frames beside it; write both anew with "
-            f"`dvc repro --force {cell.name}`"
-        )
-    errors = frame["retraced_error"].to_numpy(np.float64)
-    return Retraced(
-        int(frame["step"].iloc[0]),
-        *pictures,
-        forward_error=frame["forward_error"].to_numpy(np.float64),
-        retraced_error=errors[: len(pictures[2])],
-        value=frame["value"].to_numpy(np.float64),
-        change=frame["change"].to_numpy(np.float64),
-        threshold=float(frame["threshold"].iloc[0]),
-        kept=frame["kept"].to_numpy(bool),
-        irreversible=frame["irreversible"].to_numpy(bool),
+def summarise(variant: str, found: dict[Cell, Retraced]) -> Row:
+    """Mean errors, the share that is truncated, and how many transitions are irreversible."""
+    of = list(found.values())
+    return Row(
+        variant,
+        tuple(found),
+        average(float(each.forward_error.mean()) for each in of),
+        average(float(each.retraced_error.mean()) for each in of if len(each.retraced_error)),
+        average(float(1 - each.kept.mean()) for each in of),
+        sum(int(each.irreversible.sum()) for each in of),
     )
 
 
-def _row(variant: str, cells: list[Cell]) -> list[Entry]:
-    loaded = [load_retracing(cell) for cell in cells]
-    forward = average([float(of.forward_error.mean()) for of in loaded])
-    back = average([float(of.retraced_error.mean()) if len(of.retraced_error) else None for of in loaded])
-    gone = average([float(1 - of.kept.mean()) for of in loaded])
-    events = sum(int(of.irreversible.sum()) for of in loaded)
-    return [
-        Entry(variant, variant),
-        *(Entry(words.number(value), "" if value is None else value) for value in (forward, back, gone)),
-        Entry(str(events), float(events)),
-        sources(cells),
-    ]
-
-
-def _table(task: str, rows: list[list[Entry]]) -> Table:
-    return Table(
+def retracing_table(task: str, rows: list[Row]) -> Table:
+    """The shown steps in numbers."""
+    return table(
         f"{task}: the shown steps. Error: MSE per pixel of the frame decoded from the state z̃ that saw it, and from "
         "the state ž retraced to it from the next one. Truncated: share of states that the value says should leave the "
         "retrace loss, whether the variant truncates or not. Means over seeds.",
-        ["Variant", "Error, seen z̃", "Error, retraced ž", "Truncated", "Irreversible", "Runs"],
         rows,
-    ).without_empty_columns()
+        [
+            ("Variant", lambda row: text(row.variant)),
+            ("Error, seen z̃", lambda row: number(row.forward_error)),
+            ("Error, retraced ž", lambda row: number(row.retraced_error)),
+            ("Truncated", lambda row: number(row.truncated)),
+            ("Irreversible", lambda row: number(row.events, format.whole)),
+        ],
+    )
+
+
+def build(report: Report) -> list[Block]:
+    """A picture for each variant, of its first seed, and a table over seeds."""
+    drawn = figures.styled(retracing_figure)
+
+    def of_task(task: str) -> list[Block]:
+        found = report.results.load("rollout-viz", task, read_retracing, FILES)
+        if not found:
+            return []
+        pictures = [
+            report.picture(
+                drawn(next(iter(of.values()))),
+                f"retracing-{task}-{variant}",
+                f"Retracing of {variant} on {task}",
+                note=f"{variant} on {task} (seed {next(iter(of)).seed}).",
+                style="strip",
+            )
+            for variant, of in found.items()
+        ]
+        return [*pictures, retracing_table(task, [summarise(variant, of) for variant, of in found.items()])]
+
+    blocks = report.by_task(of_task)
+    intro = Words(
+        "A held-out episode, around its first transition that cannot be undone if it has one. Under each true frame: "
+        "what the state z̃ that saw it decodes to, and what ž, retraced to it from the next state, decodes to. Below "
+        "them the value, its relative change Δ with the threshold η, and the error of both decoded frames. Shaded: "
+        "states that the value says should leave the retrace loss. Red line: a transition that cannot be undone."
+    )
+    return [intro, *blocks] if blocks else []
+
+
+SECTION = Section("retracing", "Retracing", build, {"rollout-viz": FILES})

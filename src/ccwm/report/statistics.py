@@ -1,17 +1,19 @@
-"""Estimates with their uncertainty: over seeds, over pairs, between groups."""
+"""What several cells say together: estimates over seeds, comparisons of groups, and curves over seeds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-DRAWS = 10_000
-"""Resamples of a bootstrap."""
+from ccwm.ops.statistics import interquartile_mean, percentile_interval, resamples
+
+Floats = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
@@ -24,20 +26,27 @@ class Estimate(NamedTuple):
     n: int
 
 
-class Group(NamedTuple):
-    """n values known by their mean and standard deviation (n − 1 in its denominator)."""
-
-    mean: float
-    sd: float | None
-    n: int
-
-
 class Middle(NamedTuple):
     """An interquartile mean and its 95% bootstrap interval; None where no stratum has two values to resample."""
 
     iqm: float
     low: float | None
     high: float | None
+
+
+class Curve(NamedTuple):
+    """Mean of n seeds at P points; the band is ± one standard deviation, None where there is none."""
+
+    x: Floats  # [P]
+    mean: Floats  # [P]
+    band: Floats | None  # [P]
+    n: int
+
+
+def average(values: Iterable[float | None]) -> float | None:
+    """Mean of the values that are there; None where there is none."""
+    there = [float(value) for value in values if value is not None and not math.isnan(value)]
+    return math.fsum(there) / len(there) if there else None
 
 
 def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
@@ -59,44 +68,34 @@ def paired_difference(
     return estimate([ours[key] - theirs[key] for key in shared], confidence=confidence) if shared else None
 
 
-def interquartile_mean(strata: Sequence[Sequence[float]], *, seed: int = 0) -> Middle:
+def stratified_iqm(strata: Sequence[Sequence[float]], *, seed: int = 0) -> Middle:
     """Interquartile mean of all values together, with a stratified bootstrap interval, as rliable defines both.
 
-    A stratum holds one task's runs (seeds). A quarter of all values, rounded down, is cut from each end. A resample
-    draws each stratum's values anew from that stratum; the interval is from the 2.5th to the 97.5th percentile.
+    A stratum holds one task's runs (seeds). A resample draws each stratum's values anew from that stratum.
     """
-    draw = np.random.default_rng(seed)
-    resampled = np.concatenate([draw.choice(np.asarray(of), (DRAWS, len(of))) for of in strata], 1)  # [DRAWS, N]
-    point = float(_middle(np.concatenate(strata)[None])[0])
+    point = float(interquartile_mean(np.concatenate(strata)))
     if all(len(of) < 2 for of in strata):
         return Middle(point, None, None)
-    low, high = np.percentile(_middle(resampled), [2.5, 97.5])
-    return Middle(point, float(low), float(high))
+    rng = np.random.default_rng(seed)
+    drawn = np.concatenate([resamples(np.asarray(of, float), rng) for of in strata], 1)  # [DRAWS, N]
+    return Middle(point, *percentile_interval(interquartile_mean(drawn)))
 
 
-def _middle(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of the middle half of each row.   [R, N] → [R]."""
-    cut = values.shape[1] // 4
-    return np.asarray(np.sort(values, 1)[:, cut : values.shape[1] - cut].mean(1))
-
-
-def hedges(ours: Group, theirs: Group) -> float | None:
+def hedges(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
     """Hedges' g: (ours − theirs) / pooled sd, times 1 − 3 / (4 · df − 1) for small groups; None without a spread."""
-    freedom = ours.n + theirs.n - 2
-    if ours.sd is None or theirs.sd is None or min(ours.n, theirs.n) < 2:
+    freedom = len(ours) + len(theirs) - 2
+    if min(len(ours), len(theirs)) < 2:
         return None
-    pooled = math.sqrt(((ours.n - 1) * ours.sd**2 + (theirs.n - 1) * theirs.sd**2) / freedom)
-    return (ours.mean - theirs.mean) / pooled * (1 - 3 / (4 * freedom - 1)) if pooled else None
+    squares = sum((len(of) - 1) * float(np.var(of, ddof=1)) for of in (ours, theirs))
+    gap = float(np.mean(ours) - np.mean(theirs))
+    return gap / math.sqrt(squares / freedom) * (1 - 3 / (4 * freedom - 1)) if squares else None
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction, in the order given: the i-th smallest of m is max over j ≤ i of (m − j + 1) p_j."""
-    corrected = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        highest = max(highest, min((len(p_values) - rank) * p_values[index], 1.0))
-        corrected[index] = highest
-    return corrected
+def welch(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+    """One-sided p of Welch's test that ours is no greater than theirs; None without a spread to judge by."""
+    if min(len(ours), len(theirs)) < 2 or len({*ours}) == len({*theirs}) == 1:
+        return None
+    return float(stats.ttest_ind(ours, theirs, equal_var=False, alternative="greater").pvalue)
 
 
 def brown_forsythe(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
@@ -107,19 +106,37 @@ def brown_forsythe(ours: Sequence[float], theirs: Sequence[float]) -> float | No
     return p if math.isfinite(p) else None
 
 
-def group(values: Sequence[float]) -> Group:
-    """The group that the values form."""
-    mean, sd, _, _, n = estimate(values)
-    return Group(mean, sd, n)
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction, in the order given: the i-th smallest of m is max over j ≤ i of (m − j + 1) p_j."""
+    order = np.argsort(p_values)
+    scaled = (len(p_values) - np.arange(len(p_values))) * np.asarray(p_values, float)[order]
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1.0) if len(scaled) else scaled
+    return [float(p) for p in corrected]
 
 
-def welch(ours: Group, theirs: Group) -> float | None:
-    """One-sided p of Welch's test that ours is no greater than theirs; None without a spread to judge by."""
-    if not ours.sd and not theirs.sd:
+def track(frame: pd.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
+    """The points of one seed where both are finite, sorted by x."""
+    points = frame[[x, y]].dropna().sort_values(x, kind="stable").to_numpy(np.float64)
+    return points[:, 0], points[:, 1]
+
+
+def over_seeds(frames: Iterable[pd.DataFrame], x: str, y: str, *, spread: str | None = None) -> Curve | None:
+    """Mean of y over the seeds' frames, interpolated at every x that all of them span.
+
+    The band is the standard deviation over seeds; one seed alone has its own column ``spread`` instead, if named.
+    """
+    used = [frame for frame in frames if y in frame and frame[y].notna().any()]
+    if not used:
         return None
-    if ours.sd is None or theirs.sd is None or min(ours.n, theirs.n) < 2:
+    tracks = [track(frame, x, y) for frame in used]
+    if len(tracks) == 1:
+        at, mean = tracks[0]
+        return Curve(at, mean, None if spread is None else np.interp(at, *track(used[0], x, spread)), 1)
+    first, last = max(at[0] for at, _ in tracks), min(at[-1] for at, _ in tracks)
+    grid = np.unique(np.concatenate([at for at, _ in tracks]))
+    grid = grid[(grid >= first) & (grid <= last)]
+    if not len(grid):
         return None
-    test = stats.ttest_ind_from_stats(
-        ours.mean, ours.sd, ours.n, theirs.mean, theirs.sd, theirs.n, equal_var=False, alternative="greater"
-    )
-    return float(test.pvalue)
+    values = np.stack([np.interp(grid, at, value) for at, value in tracks])  # [seeds, P]
+    return Curve(grid, values.mean(0), values.std(0, ddof=1), len(tracks))

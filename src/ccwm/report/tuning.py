@@ -1,40 +1,146 @@
-"""Searches for settings in the report: a section for the page, and figures beside a search's files."""
+"""The section on tuning: every search for settings, what it tried, what won, and what that is worth on other seeds."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+import pandas as pd
 
-from ccwm.report import figures
-from ccwm.report.searches import read_search
-from ccwm.report.tuning_figures import search_figures
-from ccwm.report.tuning_words import candidates_table, search_words
+from ccwm.report import figures, format
+from ccwm.report.blocks import Block, Entry, Heading, Panels, Table, Words
+from ccwm.report.section import Report, Section
+from ccwm.report.statistics import Estimate, paired_difference
+from ccwm.report.table import number, sortable, table
+from ccwm.report.tuning_figures import SYMBOLS, label, search_figures, setting
+from ccwm.studies.search import Search, read_search
+
+STATES = ("complete", "pruned", "failed", "running")
 
 
-def tuning_section(results: Path, folder: Path) -> list[dict[str, Any]]:
-    """Every search under ``results/tune`` for the page: words, the table of candidates, and figures in ``folder``."""
-    shown = []
-    for path in sorted((results / "tune").glob("*/study.json")):
-        search = read_search(path.parent)
-        name = search.summary["study"]
-        drawn = [
-            {
-                "what": what,
-                "file": f"tune-{name}-{what}",
-                "svg": Markup(figures.save(figure, folder, f"tune-{name}-{what}")),
-            }
+def search_words(search: Search) -> list[str]:
+    """What was searched and how, who won, and how much of that is luck."""
+    said, of, winner = search.summary, search.summary["trials"], search.summary["winner"]
+    states = ", ".join(f"{of[state]} {state}" for state in STATES if of[state])
+    lines = [
+        f"{format.listing([label(key) for key in search.keys])} of {said['variant']} on {said['task']}: "
+        f"{format.count(sum(of.values()), 'trial')} ({states}), sampler {said['sampler']}, pruner {said['pruner']}. "
+        f"A trial's value is the {said['measure_title']}, averaged over {_seeds(said['seeds'])}."
+    ]
+    if winner is None:
+        return [*lines, "No winner is named: the best trials have not been trained on fresh seeds."]
+    point = format.listing([f"{SYMBOLS.get(key, key)} = {setting(value)}" for key, value in winner["point"].items()])
+    lines.append(
+        f"Winner: trial {winner['trial']} with {point}. It has {format.number(winner['search_mean'])} "
+        f"on the seeds that it was chosen on, which flatter it, and {format.number(winner['fresh_mean'])} on "
+        f"{_seeds(said['fresh_seeds'])}, which did not choose it."
+    )
+    lines.append(_against_default(search))
+    if len(said["commits"]) > 1:
+        lines.append(f"The trials were trained by {len(said['commits'])} different commits.")
+    return lines
+
+
+def against_default(search: Search) -> Estimate | None:
+    """The winner − the default settings, paired by fresh seed; None where either has no value there."""
+    table = search.candidates
+    rows = (table[table["winner"].astype(bool)], table[table["anchor"].str.contains("default")])
+    ours, theirs = (_fresh(row) for row in rows)
+    return paired_difference(ours, theirs)
+
+
+def _against_default(search: Search) -> str:
+    default = search.candidates[search.candidates["anchor"].str.contains("default")]
+    if not len(default):
+        return "The default settings came to no end and cannot be compared."
+    if int(default["trial"].iloc[0]) == search.winner:
+        return "The default settings win: no other candidate was better on fresh seeds."
+    difference = against_default(search)
+    if difference is None:
+        return "The default settings have no value on fresh seeds."
+    size = format.signed(difference.mean)
+    if difference.low is None or difference.high is None:
+        return f"Against the default settings: {size} on one fresh seed, which says nothing about another."
+    clear = difference.low > 0 or difference.high < 0
+    ending = "a clear difference" if clear else "no clear difference: it may be chance"
+    interval = format.interval(difference.low, difference.high)
+    return f"Against the default settings, paired by fresh seed: {size} (95% interval {interval}), {ending}."
+
+
+def _fresh(rows: pd.DataFrame) -> dict[int, float]:
+    """The values of a candidate by fresh seed."""
+    row = rows.iloc[0] if len(rows) else pd.Series(dtype=float)
+    found = {int(str(name).rpartition(" ")[2]): row[name] for name in row.index if str(name).startswith("fresh seed ")}
+    return {seed: float(value) for seed, value in found.items() if not math.isnan(float(value))}
+
+
+def _seeds(seeds: list[int]) -> str:
+    return f"seed{'' if len(seeds) == 1 else 's'} {format.listing([str(seed) for seed in seeds])}"
+
+
+def candidates_table(search: Search) -> Table:
+    """The best trials and the default settings, on both sets of seeds."""
+
+    def trial(row: pd.Series[Any]) -> Entry:
+        anchor = f" ({row['anchor']})" if row["anchor"] else ""
+        return Entry(f"{row['trial']}{anchor}{', winner' if row['winner'] else ''}", float(row["trial"]))
+
+    def searched(key: str) -> Callable[[pd.Series[Any]], Entry]:
+        return lambda row: Entry(setting(row[key]), row[key] if isinstance(row[key], str) else float(row[key]))
+
+    def seeds(which: str) -> Callable[[pd.Series[Any]], Entry]:
+        def entry(row: pd.Series[Any]) -> Entry:
+            mean, sd = (_number(row[f"{which}_{of}"]) for of in ("mean", "sd"))
+            return sortable(format.spread(mean, sd), mean)
+
+        return entry
+
+    return table(
+        "The best trials and the default settings, trained again on fresh seeds: mean ± standard deviation over seeds. "
+        "The last column is what choosing the best had added.",
+        [row for _, row in search.candidates.iterrows()],
+        [
+            ("Trial", trial),
+            *((label(key), searched(key)) for key in search.keys),
+            ("Search seeds", seeds("search")),
+            ("Fresh seeds", seeds("fresh")),
+            ("Fresh − search", lambda row: number(_number(row["fresh_mean"] - row["search_mean"]), format.signed)),
+        ],
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if math.isnan(float(value)) else float(value)
+
+
+def searches(results: Path) -> dict[str, Path]:
+    """The folders of all searches, by name."""
+    return {path.parent.name: path.parent for path in sorted((results / "tune").glob("*/study.json"))}
+
+
+def build(report: Report) -> list[Block]:
+    """Words, the table of candidates and the figures of every search."""
+    found = searches(report.results.root / "results")
+    blocks: list[Block] = []
+    for name, folder in found.items():
+        search = read_search(folder)
+        blocks += [Heading(name)] if len(found) > 1 else []
+        blocks += [Words(line) for line in search_words(search)]
+        blocks += [candidates_table(search)] if len(search.candidates) else []
+        pictures = [
+            report.picture(figure, f"tune-{name}-{what}", f"{what} of the search {name}")
             for what, figure in search_figures(search).items()
         ]
-        table = candidates_table(search) if len(search.candidates) else None
-        shown.append(
-            {"study": name, "words": search_words(search), "table": table, "figures": drawn, "run_id": search.run_id}
-        )
-    return shown
+        blocks.append(Panels([*pictures]))
+    return blocks
 
 
 def draw_study(folder: Path) -> None:
     """Write every figure of a search beside its files, as SVG."""
     for what, figure in search_figures(read_search(folder)).items():
         (folder / f"{what}.svg").write_text(figures.adaptive(figures.to_svg(figure)), "utf-8")
+
+
+SECTION = Section("tuning", "Tuning", build, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import matplotlib as mpl
@@ -13,11 +14,31 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.tri import Triangulation
 
 from ccwm.report import figures
-from ccwm.report.searches import Search
-from ccwm.report.tuning_words import label, setting
+from ccwm.report.format import NONE
+from ccwm.studies.search import Search
 
-WHOLE, CUT, WINNER = figures.OKABE_ITO[0], "#8a8f98", figures.OKABE_ITO[1]
+WHOLE, PRUNED, WINNER = figures.OKABE_ITO[0], "#8a8f98", figures.OKABE_ITO[1]
 MAP = "viridis"
+SYMBOLS = {
+    "truncation.threshold": "η",
+    "truncation.window": "S",
+    "truncation.lookback": "τ",
+    "truncation.start": "ξ",
+    "retrace.weight": "λ",
+}
+"""The paper's letters."""
+
+
+def label(key: str) -> str:
+    """A setting as an axis names it: the paper's letter and its field, or its key."""
+    return f"{SYMBOLS[key]} ({key.partition('.')[2]})" if key in SYMBOLS else key
+
+
+def setting(value: Any) -> str:
+    """A value as text: four digits of a number, a dash where it has none."""
+    if isinstance(value, float):
+        return NONE if math.isnan(value) else f"{value:.4g}"
+    return str(value)
 
 
 def search_figures(search: Search) -> dict[str, Figure]:
@@ -32,27 +53,26 @@ def search_figures(search: Search) -> dict[str, Figure]:
     return drawn
 
 
-@mpl.rc_context(figures.STYLE)
+@figures.styled
 def history_figure(search: Search) -> Figure:
     """Every trial's value in the order of their numbers, and the best so far."""
-    figure = Figure(figsize=(figures.WIDTH, 3.1))
-    axes = figure.add_subplot()
-    whole, cut = search.whole, search.cut
+    figure, axes = figures.panel()
+    whole, pruned = search.whole, search.pruned
     axes.step(whole["trial"], whole["value"].cummax(), where="post", color=figures.INK, lw=1.2, label="best so far")
     _points(axes, search, "trial")
     default = whole[whole["anchor"].str.contains("default")]
     if len(default):
         level = float(default["value"].iloc[0])
-        axes.axhline(level, color=figures.INK, lw=1, ls=(0, (4, 3)), label="default settings", zorder=1)
+        axes.axhline(level, color=figures.INK, lw=1, ls=figures.DASHED, label="default settings", zorder=1)
     axes.set(title="History", xlabel="trial", ylabel=search.summary["measure"])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    if not len(whole) and not len(cut):
+    if not len(whole) and not len(pruned):
         axes.set_xlim(0, 1)
-    figures.shared_legend(figure, width=figures.WIDTH)
+    figures.shared_legend(figure)
     return figure
 
 
-@mpl.rc_context(figures.STYLE)
+@figures.styled
 def slice_figure(search: Search) -> Figure:
     """Value against each setting on its own."""
     keys = search.keys
@@ -69,11 +89,10 @@ def slice_figure(search: Search) -> Figure:
     return figure
 
 
-@mpl.rc_context(figures.STYLE)
+@figures.styled
 def contour_figure(search: Search, x: str, y: str) -> Figure:
     """Value over two settings, interpolated between whole trials; the dots are where something was measured."""
-    figure = Figure(figsize=(figures.WIDTH, 3.4))
-    axes = figure.add_subplot()
+    figure, axes = figures.panel(height=3.4)
     means = pd.DataFrame(search.whole.groupby([x, y], as_index=False)["value"].mean())
     at_x, at_y = _places(search, means, x), _places(search, means, y)
     value = means["value"].to_numpy(np.float64)
@@ -85,7 +104,7 @@ def contour_figure(search: Search, x: str, y: str) -> Figure:
         at_x, at_y, c=value, cmap=MAP, edgecolor=figures.INK, lw=0.8, s=34, label="whole trial", zorder=3
     )
     looks: list[tuple[pd.DataFrame, dict[str, Any]]] = [
-        (search.cut, {"marker": "x", "color": CUT, "s": 24, "lw": 1.2, "label": "pruned", "zorder": 2}),
+        (search.pruned, {"marker": "x", "color": PRUNED, "s": 24, "lw": 1.2, "label": "pruned", "zorder": 2}),
         (_won(search), {"marker": "*", "color": WINNER, "s": 110, "label": "winner", "zorder": 4}),
     ]
     for rows, look in looks:
@@ -99,16 +118,15 @@ def contour_figure(search: Search, x: str, y: str) -> Figure:
         if search.is_log(key):  # drawn over logarithms, between which the contours are straight
             axis.set_major_formatter(FuncFormatter(lambda at, _: f"{10**at:.2g}"))
             axis.set_major_locator(MaxNLocator(5))
-    figures.shared_legend(figure, width=figures.WIDTH)
+    figures.shared_legend(figure)
     return figure
 
 
-@mpl.rc_context(figures.STYLE)
+@figures.styled
 def importance_figure(search: Search) -> Figure:
     """The share of the measure's variance that each setting explains."""
     shares = dict(sorted(search.summary["importance"].items(), key=lambda entry: entry[1]))
-    figure = Figure(figsize=(figures.WIDTH, 0.9 + 0.42 * len(shares)))
-    axes = figure.add_subplot()
+    figure, axes = figures.panel(height=0.9 + 0.42 * len(shares))
     names = [" / ".join(label(part) for part in name.split(" / ")) for name in shares]
     bars = axes.barh(names, list(shares.values()), color=WHOLE, height=0.6)
     axes.bar_label(bars, fmt="%.2f", padding=3)
@@ -117,13 +135,12 @@ def importance_figure(search: Search) -> Figure:
     return figure
 
 
-@mpl.rc_context(figures.STYLE)
+@figures.styled
 def parallel_figure(search: Search) -> Figure:
     """Every whole trial as a line over its settings and its value."""
     columns = [*search.keys, "value"]
     whole = search.whole.sort_values("value")
-    figure = Figure(figsize=(1.5 * len(columns) + 0.6, 3.1))
-    axes = figure.add_subplot()
+    figure, axes = figures.panel(1.5 * len(columns) + 0.6)
     tracks = {column: _track(search, column) for column in columns}
     value = tracks["value"][0]
     for number, (_, row) in enumerate(whole.iterrows()):
@@ -144,20 +161,18 @@ def parallel_figure(search: Search) -> Figure:
     axes.spines[:].set_visible(False)
     if search.winner in set(whole["trial"]):
         axes.plot([], [], color=WINNER, lw=2.4, label="winner")
-        figures.shared_legend(figure, width=figures.WIDTH)
+        figures.shared_legend(figure)
     return figure
 
 
 def _points(axes: Axes, search: Search, column: str) -> None:
-    whole, cut = search.whole, search.cut
+    whole, pruned = search.whole, search.pruned
     axes.scatter(whole[column], whole["value"], color=WHOLE, s=26, label="whole trial", zorder=3)
-    axes.scatter(cut[column], cut["value"], marker="x", color=CUT, s=24, lw=1.2, label="pruned (last value)", zorder=2)
-    _star(axes, search, column, "value")
-
-
-def _star(axes: Axes, search: Search, x: str, y: str) -> None:
+    axes.scatter(
+        pruned[column], pruned["value"], marker="x", color=PRUNED, s=24, lw=1.2, label="pruned (last value)", zorder=2
+    )
     won = _won(search)
-    axes.scatter(won[x], won[y], marker="*", color=WINNER, s=110, label="winner", zorder=4)
+    axes.scatter(won[column], won["value"], marker="*", color=WINNER, s=110, label="winner", zorder=4)
 
 
 def _log(axis: Any) -> None:

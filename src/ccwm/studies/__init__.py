@@ -1,1 +1,1 @@
-"""What is measured of a trained agent."""
+"""Studies of a trained agent: each measures something, and writes and reads its own result files."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from ccwm.episode import Episode
+from ccwm.studies.images import shown_steps
 
 COLUMNS = 10
 FRAME, BESIDE, ABOVE, BELOW = 1.1, 0.1, 0.3, 0.45
@@ -22,18 +22,13 @@ class Row(NamedTuple):
     episode: Episode
 
 
-def shown_steps(length: int, columns: int = COLUMNS) -> np.ndarray:
-    """Up to ``columns`` steps of an episode of ``length``, the first and the last among them.   → int, rising."""
-    return np.unique(np.linspace(0, length - 1, columns).round().astype(int))
-
-
 def write_contact_sheet(path: Path, rows: list[Row]) -> None:
     """Draw the episodes into a PNG; under each frame stands its step and the reward that came with it."""
     width, height = COLUMNS * (FRAME + BESIDE), len(rows) * (ABOVE + FRAME + BELOW)
     figure = Figure(figsize=(width, height))
     for line, (title, episode) in enumerate(rows):
         bottom = height - line * (ABOVE + FRAME + BELOW) - ABOVE - FRAME
-        for column, step in enumerate(shown_steps(len(episode.reward))):
+        for column, step in enumerate(shown_steps(len(episode.reward), COLUMNS)):
             left = BESIDE / 2 + column * (FRAME + BESIDE)
             axes = figure.add_axes((left / width, bottom / height, FRAME / width, FRAME / height))
             axes.set_axis_off()

@@ -1,26 +1,62 @@
-"""Frames as pictures and films on disk."""
+"""Image observations: pixels and their error, and frames as pictures and videos on disk."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import imageio.v3 as iio
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 
 SHOWN_PIXELS = 128
-"""Least height of a frame in a picture; smaller ones are enlarged by whole pixels."""
+"""Least height of a frame in a video; smaller ones are enlarged by whole pixels."""
 FRAMES_PER_SECOND = 10
+PRINT: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
+"""Matplotlib's settings for the figures that a stage writes."""
+
+
+def pixel_error(frames: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Mean squared error of pixels in [0, 1].   uint8 [..., size, size, 3] each → [...]."""
+    squared: np.ndarray = ((frames.astype(np.float64) - truth) / 255) ** 2
+    return np.asarray(squared.mean((-3, -2, -1)))
+
+
+def shown_steps(length: int, columns: int) -> np.ndarray:
+    """Up to ``columns`` evenly spaced steps of ``length``, the first and the last among them.   → int, rising."""
+    return np.unique(np.linspace(0, length - 1, columns).round().astype(int))
 
 
 def enlarge(frames: np.ndarray) -> np.ndarray:
-    """Repeat pixels until a frame is at least SHOWN_PIXELS high.   [..., height, width, 3] → larger."""
+    """Repeat pixels until a frame is at least SHOWN_PIXELS high.   [..., height, width, C] → larger."""
     factor = -(-SHOWN_PIXELS // frames.shape[-3])
     return frames.repeat(factor, -3).repeat(factor, -2)
 
 
-def write_png(path: Path, image: np.ndarray) -> None:
-    """Write uint8 [height, width, 3]."""
-    iio.imwrite(path, image)
+def tiled(rows: list[np.ndarray], lefts: list[int], gap: int) -> np.ndarray:
+    """Rows of tiles in one picture with transparent gaps.   uint8 [columns, size, size, 3 or 4] each → [..., 4].
+
+    ``lefts`` is the first pixel of each column.
+    """
+    size = rows[0].shape[1]
+    picture = np.zeros((len(rows) * (size + gap) - gap, lefts[-1] + size, 4), np.uint8)
+    for row, tiles in enumerate(rows):
+        top = row * (size + gap)
+        for left, tile in zip(lefts, tiles, strict=True):
+            picture[top : top + size, left : left + size, 3] = 255
+            picture[top : top + size, left : left + size, : tile.shape[-1]] = tile
+    return picture
+
+
+def ink() -> str:
+    """The colour of text and axes, which whoever draws has chosen."""
+    return str(mpl.rcParams["text.color"])
+
+
+def write_figure(path: Path, figure: Figure, *, dpi: int = 160) -> None:
+    """Write a PNG on white, the same bytes for the same figure."""
+    figure.savefig(path, dpi=dpi, facecolor="white", metadata={"Software": None})
 
 
 def write_mp4(path: Path, frames: np.ndarray) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ccwm.agents.export import Agent
-from ccwm.agents.recurrent import RecurrentPolicy
-from ccwm.envs.change import UNCHANGED, Change
-from ccwm.envs.factory import make_env
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
-from ccwm.envs.vector import World
-from ccwm.ops.statistics import bootstrap_mean, interquartile_mean
+from ccwm.files import write_csv, write_json
+from ccwm.ops.statistics import bootstrap_mean, interquartile_mean, sample_sd
+from ccwm.readers import NUMBER, TEXT, read_record, read_table
 from ccwm.seeds import episode_seed
-from ccwm.training.rollouts import Played, play
+from ccwm.studies.agents import agent_env, greedy_episode
 
 
 class Return(NamedTuple):
@@ -27,49 +28,35 @@ class Return(NamedTuple):
     length: int
     success: bool | None
 
-    def row(self) -> dict[str, object]:
-        """As a line of ``returns.csv``."""
-        return {
-            "episode": self.episode,
-            "seed": self.seed,
-            "policy": "agent",
-            "return": self.total,
-            "length": self.length,
-        }
 
+class Metrics(NamedTuple):
+    """What ``metrics.json`` holds; intervals are 95 % bootstrap intervals of the mean over episodes."""
 
-def agent_world(agent: Agent, change: Change = UNCHANGED, *, task: str | None = None) -> World:
-    """The world that the agent was trained in, a changed one, or that of another task, as the agent sees worlds."""
-    card = agent.card
-    return make_env(
-        task or card.task,
-        size=card.env.size,
-        action_repeat=card.env.action_repeat,
-        time_limit=card.env.time_limit,
-        quality=card.render.quality,
-        change=change,
-    )
-
-
-def greedy_episode(agent: Agent, world: World, seed: int) -> Played:
-    """One greedy episode, a function of the agent, the world and the seed."""
-    (played,) = play([world], RecurrentPolicy(agent.world_model, agent.actor_critic.actor), [seed])
-    return played
+    episodes: int
+    return_mean: float
+    return_sd: float
+    return_iqm: float
+    return_low: float
+    return_high: float
+    random_mean: float
+    random_sd: float
+    random_low: float
+    random_high: float
+    best_possible: float | None
+    score: float | None
+    success_rate: float | None
 
 
 def greedy_returns(agent: Agent, *, episodes: int, seed: int, advance: Callable[[], None]) -> list[Return]:
     """Greedy episodes whose seeds are the same for every variant of ``seed``; ``advance`` is called after each."""
-    world = agent_world(agent)
-    try:
-        rows = []
+    rows = []
+    with closing(agent_env(agent)) as env:
         for index in range(episodes):
             chosen = episode_seed("evaluate", seed, index)
-            played = greedy_episode(agent, world, chosen)
+            played = greedy_episode(agent, env, chosen)
             rows.append(Return(index, chosen, played.total, len(played.episode.reward) - 1, played.success))
             advance()
-        return rows
-    finally:
-        world.close()
+    return rows
 
 
 def best_possible(task: str, time_limit: int) -> float | None:
@@ -77,24 +64,45 @@ def best_possible(task: str, time_limit: int) -> float | None:
     return float(time_limit) if task in SUITE_TASKS or task in MAZE_TASKS else None
 
 
-def summarise(rows: list[Return], random_returns: list[float], *, best: float | None) -> dict[str, float | None]:
-    """The evaluation's metrics; intervals are 95 % bootstrap intervals of the mean over episodes."""
+def summarise(rows: Sequence[Return], random_returns: Sequence[float], *, best: float | None) -> Metrics:
+    """The evaluation's metrics; the score is 0 for the random policy and 1 for the best possible return."""
     totals, random = np.array([row.total for row in rows]), np.array(random_returns)
-    agent_interval, random_interval = bootstrap_mean(totals, seed=0), bootstrap_mean(random, seed=1)
+    own, chance = bootstrap_mean(totals, seed=0), bootstrap_mean(random, seed=1)
     successes = [row.success for row in rows if row.success is not None]
-    score = None if best is None else float((totals.mean() - random.mean()) / (best - random.mean()))
-    return {
-        "episodes": len(rows),
-        "return_mean": float(totals.mean()),
-        "return_sd": float(totals.std(ddof=1)) if len(totals) > 1 else 0.0,
-        "return_iqm": interquartile_mean(totals),
-        "return_low": agent_interval.low,
-        "return_high": agent_interval.high,
-        "random_mean": float(random.mean()),
-        "random_sd": float(random.std(ddof=1)) if len(random) > 1 else 0.0,
-        "random_low": random_interval.low,
-        "random_high": random_interval.high,
-        "best_possible": best,
-        "score": score,
-        "success_rate": float(np.mean(successes)) if successes else None,
-    }
+    return Metrics(
+        episodes=len(rows),
+        return_mean=float(totals.mean()),
+        return_sd=sample_sd(totals),
+        return_iqm=float(interquartile_mean(totals)),
+        return_low=own.low,
+        return_high=own.high,
+        random_mean=float(random.mean()),
+        random_sd=sample_sd(random),
+        random_low=chance.low,
+        random_high=chance.high,
+        best_possible=best,
+        score=None if best is None else float((totals.mean() - random.mean()) / (best - random.mean())),
+        success_rate=float(np.mean(successes)) if successes else None,
+    )
+
+
+def write_evaluation(folder: Path, metrics: Metrics, rows: Sequence[Return], random: pd.DataFrame) -> None:
+    """Write ``metrics.json``, and ``returns.csv`` with the agent's episodes and then the random policy's."""
+    agent = [
+        {"episode": row.episode, "seed": row.seed, "policy": "agent", "return": row.total, "length": row.length}
+        for row in rows
+    ]
+    chance = [{str(name): value for name, value in row.items()} for row in random.to_dict("records")]
+    write_json(folder / "metrics.json", metrics._asdict())
+    write_csv(folder / "returns.csv", [*agent, *({**row, "policy": "random"} for row in chance)])
+
+
+def read_metrics(folder: Path) -> Metrics:
+    """The metrics of a finished evaluation."""
+    return read_record(folder / "metrics.json", Metrics)
+
+
+def read_returns(folder: Path) -> pd.DataFrame:
+    """Returns by episode, of the policies `agent` and `random`."""
+    numbers = dict.fromkeys(("episode", "seed", "return", "length"), NUMBER)
+    return read_table(folder / "returns.csv", {"policy": TEXT, **numbers})

@@ -1,6 +1,6 @@
-"""Truncation quality: what the mask takes out, against the world's own truth of what cannot be undone.
+"""Truncation quality: what the mask takes out, against the true labels of what cannot be undone.
 
-**Truth.** An event is a transition t − 1 → t that the world calls irreversible. True states are both its ends.
+**Truth.** An event is a transition t − 1 → t whose label is irreversible. True states are both its ends.
 
 **States.** Predicted are the states that the mask does not keep. Precision = |predicted ∩ true| / |predicted|,
 recall = |predicted ∩ true| / |true|, F1 their harmonic mean. A detection takes out τ + 1 states around an event with
@@ -11,19 +11,24 @@ transition leaves. A detection is a maximal run of states that are not kept; it 
 end of an event. Event precision = right detections / detections, event recall = found events / events.
 
 Values are of whole episodes, where training sees windows of them. A ratio without a denominator, and every ratio where
-no event happened in any episode (a world without irreversible transitions, or one that tells no truth), is None.
+no event happened in any episode (a task without irreversible transitions, or without labels), is None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from torch import Tensor
 
 from ccwm.agents.export import Agent
+from ccwm.files import write_csv
 from ccwm.ops.truncation import adaptive_mask, algorithm1_mask
+from ccwm.readers import FLAG, NUMBER, OPTIONAL, TEXT, read_table
+from ccwm.settings.agent import Truncation
 from ccwm.studies.trajectories import Seen
 
 RULES = ("prose", "algorithm1")
@@ -85,65 +90,46 @@ def count(kept: np.ndarray, irreversible: np.ndarray) -> Counts:
     )
 
 
-def mask(value: Tensor, *, rule: str, threshold: float, window: int, lookback: int) -> Tensor:
-    """Which states of whole episodes stay, by the paper's prose or by its Algorithm 1.   [L, B] → bool [L, B]."""
-    if rule == "algorithm1":
-        return algorithm1_mask(value, threshold=threshold, window=window)
-    return adaptive_mask(value, threshold=threshold, window=window, lookback=lookback)
+def lookback(settings: Truncation) -> int:
+    """τ, which is S where the settings leave it open."""
+    return settings.window if settings.lookback is None else settings.lookback
 
 
 def own_threshold(agent: Agent) -> float:
     """The η that the agent's truncation ended with (`auto`), has, or would have had."""
-    settings, retracing = agent.card.truncation, agent.retracing
-    return float(retracing.threshold) if settings.mode == "auto" and retracing is not None else settings.threshold
+    return agent.card.config.truncation.threshold if agent.truncation is None else float(agent.truncation.threshold)
 
 
-def lookback(agent: Agent) -> int:
-    """τ, which is S where the settings leave it open."""
-    settings = agent.card.truncation
-    return settings.window if settings.lookback is None else settings.lookback
+def mask(agent: Agent, value: Tensor, *, rule: str | None = None, threshold: float | None = None) -> np.ndarray:
+    """What a rule keeps of an episode with these values, whether the agent truncates or not.   [L] → bool [L].
 
-
-def own_mask(agent: Agent, value: Tensor) -> np.ndarray:
-    """What the value says under the agent's own rule and η, whether it truncates or not.   [L] → bool [L]."""
-    settings = agent.card.truncation
-    kept = mask(
-        value.unsqueeze(1),
-        rule=settings.rule,
-        threshold=own_threshold(agent),
-        window=settings.window,
-        lookback=lookback(agent),
-    )
+    The rule and η that are not given are the agent's own.
+    """
+    settings = agent.card.config.truncation
+    threshold = own_threshold(agent) if threshold is None else threshold
+    column = value.unsqueeze(1)
+    if (rule or settings.rule) == "algorithm1":
+        kept = algorithm1_mask(column, threshold=threshold, window=settings.window)
+    else:
+        kept = adaptive_mask(column, threshold=threshold, window=settings.window, lookback=lookback(settings))
     return kept[:, 0].cpu().numpy()
 
 
 def truncation_quality(agent: Agent, seen: Sequence[Seen], *, thresholds: Sequence[float]) -> list[Quality]:
     """Both rules at every η and at the agent's own, over all episodes together; a row each, by rule and η."""
-    settings, own = agent.card.truncation, own_threshold(agent)
+    own = own_threshold(agent)
     rows = []
     for rule in RULES:
         for threshold in sorted({*thresholds, own}):
             each = [
-                count(
-                    mask(
-                        of.value.unsqueeze(1),
-                        rule=rule,
-                        threshold=threshold,
-                        window=settings.window,
-                        lookback=lookback(agent),
-                    )[:, 0]
-                    .cpu()
-                    .numpy(),
-                    of.episode.irreversible,
-                )
-                for of in seen
+                count(mask(agent, of.value, rule=rule, threshold=threshold), of.episode.irreversible) for of in seen
             ]
             rows.append(
                 quality(
                     Counts(*map(sum, zip(*each, strict=True))),
                     rule=rule,
                     threshold=threshold,
-                    own=rule == settings.rule and threshold == own,
+                    own=rule == agent.card.config.truncation.rule and threshold == own,
                     episodes=len(each),
                 )
             )
@@ -184,3 +170,14 @@ def harmonic_mean(precision: float | None, recall: float | None) -> float | None
     if precision is None or precision + recall == 0:
         return 0.0
     return 2 * precision * recall / (precision + recall)
+
+
+def write_truncation(folder: Path, rows: Sequence[Quality]) -> None:
+    """Write ``truncation.csv``."""
+    write_csv(folder / "truncation.csv", (row._asdict() for row in rows))
+
+
+def read_truncation(folder: Path) -> pd.DataFrame:
+    """A line for each rule and η, as in ``Quality``."""
+    kinds = {name: OPTIONAL if "None" in str(kind) else NUMBER for name, kind in Quality.__annotations__.items()}
+    return read_table(folder / "truncation.csv", {**kinds, "rule": TEXT, "own": FLAG})

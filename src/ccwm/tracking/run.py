@@ -100,9 +100,8 @@ def stage_run(
     finally:
         opened.append("status", value=status)
         if not outbox.close(timeout, remove=status == "FINISHED"):
-            trouble = outbox.trouble or "too slow"
-            where = f"run {run.run_id} are kept in {opened.directory}: send them with `ccwm tracking sync`"
-            _say(f"tracking store unreachable ({trouble}); {opened.unsent} bytes of {where}")
+            trouble, kept = outbox.trouble or "too slow", f"{opened.unsent} bytes of run {run.run_id} are kept in"
+            _say(f"tracking store unreachable ({trouble}); {kept} {opened.directory}: `ccwm tracking sync` sends them")
         if opened.rejected:
             _say(f"the tracking store refused some records of run {run.run_id}: {opened.rejected}")
 

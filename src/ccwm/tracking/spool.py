@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from ccwm.errors import UserError
 from ccwm.files import write_atomically
+from ccwm.settings.section import Section
 
 Record = dict[str, Any]
 RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
@@ -36,10 +37,8 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Identity(BaseModel):
+class Identity(Section):
     """The content of ``spool.json``; ``id`` is ours, ``mlflow_run_id`` the store's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: RunId
     experiment: str

@@ -59,9 +59,7 @@ def project_root(start: Path) -> Path:
 
 def tracking_uri() -> str:
     """The store's absolute address: MLFLOW_TRACKING_URI, else mlflow.db at the project's root."""
-    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
-    if not uri:
-        return f"{SQLITE}{project_root(Path.cwd()) / 'mlflow.db'}"
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}mlflow.db"
     if urlsplit(uri).scheme in ("", "file"):
         hint = "use sqlite:///PATH or http://HOST:PORT"
         raise UserError(f"MLFLOW_TRACKING_URI={uri} is a file store, which MLflow refuses", hint=hint)

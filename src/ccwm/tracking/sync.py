@@ -31,19 +31,14 @@ def sync(root: Path) -> SyncReport:
         if not states or states[-1] == "RUNNING":  # kill -9 or a power cut left it no time to say
             spool.append("status", value="KILLED")
         if spool.unsent:
-            trouble = trouble or _send(spool)
+            try:
+                if trouble is None:
+                    Delivery(spool).drain()
+            except Exception as error:  # any failure of a store leaves the spool as it is, to be sent another time
+                trouble = root_cause(error)
             if reason := trouble or (spool.rejected and f"the store refused the records in {spool.rejected}"):
                 report.kept[directory] = str(reason)
             else:
                 report.sent.append(str(spool.identity.mlflow_run_id))
         spool.close(remove=states[-1:] == ["FINISHED"])
     return report
-
-
-def _send(spool: Spool) -> str | None:
-    """Why the store did not take all of it, if it did not."""
-    try:
-        Delivery(spool).drain()
-    except Exception as error:  # any failure of a store leaves the spool as it is, to be sent another time
-        return root_cause(error)
-    return None

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ccwm.agents.policy import RandomPolicy
+from ccwm.readers import NUMBER, TEXT, read_record, read_table
 from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import episode_seed
 from ccwm.settings.agent import Env
 from ccwm.training.rollouts import play_episodes
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class RandomReturn(NamedTuple):
@@ -71,3 +75,25 @@ def summarise(rows: list[RandomReturn]) -> dict[str, float]:
         "return_mean": float(totals.mean()),
         "return_sd": float(totals.std(ddof=1)) if len(totals) > 1 else 0.0,
     }
+
+
+class Metrics(NamedTuple):
+    """What ``metrics.json`` of a collection holds."""
+
+    episodes: int
+    heldout: int
+    steps: int
+    env_steps: int
+    return_mean: float
+    return_sd: float
+
+
+def read_metrics(folder: Path) -> Metrics:
+    """The metrics of a finished collection."""
+    return read_record(folder / "metrics.json", Metrics)
+
+
+def read_returns(folder: Path) -> pd.DataFrame:
+    """The random policy's returns: a line for each episode."""
+    numbers = dict.fromkeys(("episode", "seed", "return", "length"), NUMBER)
+    return read_table(folder / "returns.csv", {"part": TEXT, **numbers})

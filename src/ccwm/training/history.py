@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ccwm.files import published, write_csv, write_json
-from ccwm.training.module import Counters
+from ccwm.readers import NUMBER, read_record, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ccwm.training.module import Counters  # the report reads histories without Lightning
+
+COUNTERS = ("env_steps", "updates")
+"""The first columns of ``curve.csv`` and ``losses.csv``; every other column of ``losses.csv`` is a term."""
 
 Row = dict[str, float]
 Log = Callable[[Mapping[str, float], int], None]
@@ -89,3 +97,29 @@ def write_history(directory: Path, history: History, metrics: Row) -> None:
         write_csv(folder / "curve.csv", history.curve)
         write_csv(folder / "losses.csv", history.losses)
         write_csv(folder / "episodes.csv", history.episodes)
+
+
+class Metrics(NamedTuple):
+    """What ``metrics.json`` of a training run holds."""
+
+    env_steps: int
+    updates: int
+    episodes: int
+    return_final: float
+    return_best: float
+    return_auc: float
+
+
+def read_metrics(folder: Path) -> Metrics:
+    """The metrics of a finished run."""
+    return read_record(folder / "metrics.json", Metrics)
+
+
+def read_curve(folder: Path) -> pd.DataFrame:
+    """The learning curve: a line for each evaluation."""
+    return read_table(folder / "curve.csv", dict.fromkeys((*COUNTERS, "return_mean", "return_sd"), NUMBER))
+
+
+def read_losses(folder: Path) -> pd.DataFrame:
+    """The averaged losses: a line for each time that they were logged."""
+    return read_table(folder / "losses.csv", dict.fromkeys(COUNTERS, NUMBER))

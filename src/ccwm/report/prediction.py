@@ -1,0 +1,219 @@
+"""The section on open-loop prediction: a strip and a video of frames, errors by step, and how long they stay useful."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ccwm.cells import Cell
+from ccwm.errors import UserError
+from ccwm.report import figures, format
+from ccwm.report.blocks import Block, Panels, Picture, Table, Video
+from ccwm.report.results import Results
+from ccwm.report.section import Report, Section
+from ccwm.report.statistics import average, over_seeds
+from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.studies.images import write_figure
+from ccwm.studies.prediction import Metrics, read_errors, read_frames, read_horizons, read_metrics
+from ccwm.studies.strips import Strip, strip_figure, video
+
+MEASURES = {
+    "error": ("error per pixel (MSE)", {"last frame repeated": "baseline_error", "mean frame": "mean_frame_error"}),
+    "ssim": ("structural similarity (SSIM)", {"last frame repeated": "baseline_ssim"}),
+}
+"""The measures of ``errors.csv``: the label of the axis, and the baselines by name."""
+BASELINES = {"the last frame repeated": "last_frame", "the mean frame": "mean_frame"}
+"""The columns of ``horizons.csv``."""
+Frames = dict[str, dict[Cell, pd.DataFrame]]
+
+
+class Prediction(NamedTuple):
+    """Open-loop prediction of one variant, averaged over seeds."""
+
+    task: str
+    variant: str
+    cells: tuple[Cell, ...]
+    episodes: int
+    context: int
+    horizon: int
+    useful_steps: float | None
+    useful_low: float | None
+    useful_high: float | None
+    useful_median: float | None
+    informed_steps: float | None
+    informed_low: float | None
+    informed_high: float | None
+    error: float | None
+    baseline_error: float | None
+    ssim: float | None
+    baseline_ssim: float | None
+
+
+def summarise(results: Results, task: str) -> list[Prediction]:
+    """One row for each variant whose open-loop prediction was measured on the task."""
+    rows = []
+    for variant, found in results.load("rollout-viz", task, read_metrics).items():
+        mean = {key: average(getattr(of, key) for of in found.values()) for key in Metrics._fields}
+        useful, informed = (
+            (mean[f"{name}_steps_of_mean"], mean[f"{name}_steps_of_mean_low"], mean[f"{name}_steps_of_mean_high"])
+            for name in ("useful", "informed")
+        )
+        rows.append(
+            Prediction(
+                task,
+                variant,
+                tuple(found),
+                sum(of.episodes for of in found.values()),
+                int(mean["context"] or 0),
+                int(mean["horizon"] or 0),
+                *useful,
+                mean["useful_steps_median"],
+                *informed,
+                *(mean[f"{name}_mean"] for name in ("error", "baseline_error", "ssim", "baseline_ssim")),
+            )
+        )
+    return rows
+
+
+def load_strips(results: Results, task: str) -> tuple[int, list[Strip]] | None:
+    """The first seed that has frames, and its shown episodes; None where no variant has any."""
+    found = results.load("rollout-viz", task, read_frames, ("frames.safetensors",))
+    for seed in results.study.seeds:
+        there = {variant: cell for variant, of in found.items() for cell in of if cell.seed == seed}
+        if not there:
+            continue
+        truth = next(found[variant][cell][0] for variant, cell in there.items())  # [N, T, size, size, 3]
+        for variant, cell in there.items():
+            if not np.array_equal(found[variant][cell][0], truth):
+                path = results.root / cell.results / "frames.safetensors"
+                hint = f"predict again with `dvc repro --force {cell}`"
+                raise UserError(f"{path} shows another episode than the other variants", hint=hint)
+        context = max(results.read(cell, read_metrics).context for cell in there.values())
+        predicted = {variant: found[variant][cell][1] for variant, cell in there.items()}
+        return seed, [
+            Strip(context, truth[i], {variant: of[i] for variant, of in predicted.items()}) for i in range(len(truth))
+        ]
+    return None
+
+
+def still_better(frames: list[pd.DataFrame], column: str, longest: int) -> np.ndarray:
+    """Share of all episodes whose horizon is at least 0, 1, … steps.   → [longest + 1]."""
+    steps = np.concatenate([frame[column].to_numpy(np.float64) for frame in frames])
+    return np.asarray((steps[:, None] >= np.arange(longest + 1)).mean(0))
+
+
+def prediction_table(task: str, rows: list[Prediction]) -> Table:
+    """Open-loop prediction on one task."""
+    return table(
+        f"{task}: {rows[0].context} frames seen, then {rows[0].horizon} steps predicted from actions alone on held-out "
+        "episodes. Useful steps: how long the mean error over episodes stays below that of the last seen frame, "
+        "repeated; median: how long it does in the median episode; informed: how long it stays below that of the mean "
+        "of all frames to predict, the best constant guess (several seeds are averaged). Error: MSE per pixel; SSIM: "
+        "structural similarity, 1 for the same; in brackets those of the frozen last frame.",
+        rows,
+        [
+            ("Variant", lambda row: text(row.variant)),
+            ("Useful steps", lambda row: number(row.useful_steps, format.steps)),
+            ("95% interval", lambda row: interval(row.useful_low, row.useful_high, format.steps)),
+            ("Median", lambda row: number(row.useful_median, format.steps)),
+            ("Informed", lambda row: number(row.informed_steps, format.steps)),
+            ("95% interval", lambda row: interval(row.informed_low, row.informed_high, format.steps)),
+            ("Error", lambda row: sortable(format.beside(row.error, row.baseline_error), row.error)),
+            ("SSIM", lambda row: sortable(format.beside(row.ssim, row.baseline_ssim), row.ssim)),
+            ("Episodes", lambda row: number(row.episodes, format.whole)),
+        ],
+    )
+
+
+@figures.styled
+def step_figure(task: str, measure: str, frames: Frames, colours: Mapping[str, str]) -> Figure:
+    """A measure of open-loop prediction against the step, with those of the baselines dashed and dotted."""
+    label, baselines = MEASURES[measure]
+    figure, axes = figures.panel()
+    curves = {variant: over_seeds(of.values(), "step", measure) for variant, of in frames.items()}
+    figures.draw_curves(axes, {variant: curve for variant, curve in curves.items() if curve is not None}, colours)
+    every = [frame for of in frames.values() for frame in of.values()]
+    for (name, column), line in zip(baselines.items(), (figures.DASHED, "dotted"), strict=False):
+        if (curve := over_seeds(every, "step", column)) is not None:
+            axes.plot(curve.x, curve.mean, color=figures.INK, lw=1.2, ls=line, label=name, zorder=1)
+    axes.set(title=task, xlabel="predicted step", ylabel=label, xlim=(0, None))
+    if measure == "error":
+        axes.set_ylim(bottom=0)
+    figures.shared_legend(figure)
+    return figure
+
+
+@figures.styled
+def horizon_figure(task: str, frames: Frames, longest: int, colours: Mapping[str, str]) -> Figure:
+    """Share of episodes whose prediction is still better than a baseline, step by step, a panel for each baseline."""
+    figure = Figure(figsize=(figures.WIDTH, 3.1))
+    panels = figure.subplots(1, len(BASELINES), sharey=True)
+    for axes, (baseline, column) in zip(panels, BASELINES.items(), strict=True):
+        for variant, of in frames.items():
+            share = still_better(list(of.values()), column, longest)
+            axes.step(np.arange(len(share)), share, color=colours[variant], lw=1.8, where="post", label=variant)
+        axes.set_title(f"than {baseline}", fontsize=9)
+        axes.set(xlabel="predicted step", ylim=(0, 1.03), xlim=(0, None))
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    panels[0].set_ylabel("episodes still better")
+    figure.suptitle(task, x=0.01, ha="left", fontsize=10)
+    figures.shared_legend(figure)
+    return figure
+
+
+def build(report: Report) -> list[Block]:
+    """Strip, video, figures and a table for each task."""
+    results = report.results
+    rows = {task: found for task in results.study.tasks if (found := summarise(results, task))}
+    report.csv("prediction", [row._asdict() for of in rows.values() for row in of])
+
+    def of_task(task: str) -> list[Block]:
+        if task not in rows:
+            return []
+        panels: list[Picture | Video] = []
+        blocks: list[Block] = []
+        if (found := load_strips(results, task)) is not None:
+            seed, strips = found
+            blocks = [_strip(report, task, seed, strips[0])]
+            frames = np.concatenate([video(strip) for strip in strips])
+            note = "The same as a video, every shown episode in turn."
+            panels.append(
+                report.video(frames, f"rollout-{task}", f"Truth, predictions and errors on {task}", note=note)
+            )
+        if errors := results.load("rollout-viz", task, read_errors, ("errors.csv",)):
+            for measure, (label, _) in MEASURES.items():
+                figure = step_figure(task, measure, errors, report.colours)
+                panels.append(report.picture(figure, f"{measure}-{task}", f"{label} on {task}"))
+        if horizons := results.load("rollout-viz", task, read_horizons, ("horizons.csv",)):
+            figure = horizon_figure(task, horizons, max(row.horizon for row in rows[task]), report.colours)
+            panels.append(report.picture(figure, f"horizons-{task}", f"Distribution of the horizon on {task}"))
+        return [*blocks, *([Panels(panels)] if panels else []), prediction_table(task, rows[task])]
+
+    return report.by_task(of_task)
+
+
+@figures.styled
+def _strip(report: Report, task: str, seed: int, strip: Strip) -> Picture:
+    """The paper's figure as SVG, PDF and PNG."""
+    figure = strip_figure(strip)
+    note = (
+        f"A held-out episode of {task} (seed {seed}). Left of the line the model sees each frame and reconstructs it; "
+        "right of it, it predicts from actions alone. Error: absolute difference from the truth, brighter is larger, "
+        "one scale for all variants."
+    )
+    saved = report.picture(figure, f"strip-{task}", f"Predicted frames on {task}", note=note, style="strip")
+    write_figure(report.folder / "figures" / f"{saved.file}.png", figure, dpi=200)
+    return saved
+
+
+SECTION = Section(
+    "prediction",
+    "Open-loop prediction",
+    build,
+    {"rollout-viz": ("errors.csv", "horizons.csv", "frames.safetensors")},
+)

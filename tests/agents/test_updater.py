@@ -1,0 +1,66 @@
+"""One update against its parts by hand: gradients of each part alone, clipped by its own norm, one step of Adam."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from tiny_learner import assert_equal, backward, random_batch, terms_of, tiny_learner, tiny_updater, updated
+
+RATES = {"model": 1e-2, "critic": 2e-2, "actor": 3e-2, "reverse": 1e-2}  # ρ learns at the model's rate
+SETTINGS = {
+    "retrace": {"reverse_action": "separate", "loss": "l2"},
+    "truncation": {"mode": "auto", "window": 2},
+    "optimiser": {"model_lr": 1e-2, "critic_lr": 2e-2, "actor_lr": 3e-2, "grad_clip": 0.05, "eps": 1e-3},
+}
+
+
+def test_an_update_is_a_clipped_step_of_adam_for_each_part():
+    updater, learner = tiny_updater(**SETTINGS), tiny_learner(**SETTINGS)
+    groups = learner.parts()
+    adams = {part: torch.optim.Adam(group, lr=RATES[part], eps=1e-3) for part, group in groups.items()}
+    for update in range(2):
+        batch = random_batch(seed=update)
+        updater.step(batch)
+        losses, metrics = terms_of(learner, batch, update=update)
+        backward(learner, losses)
+        norms = {}
+        for part, group in groups.items():
+            norms[part] = torch.cat([parameter.grad.flatten() for parameter in group]).norm()
+            for parameter in group:
+                parameter.grad *= min(1.0, 0.05 / float(norms[part]))
+            adams[part].step()
+        assert max(norms.values()) > 0.05  # something is clipped
+        logged = updater.averages()
+        assert logged == pytest.approx(
+            {name: float(value) for name, value in metrics.items()}
+            | {f"grad_norm/{part}": float(norm) for part, norm in norms.items()},
+            rel=1e-4,
+        )
+    torch.testing.assert_close(updater.module.learner.state_dict(), learner.state_dict(), rtol=1e-4, atol=1e-5)
+    assert updater.module.counters.updates == 2
+
+
+def test_logged_numbers_are_means_over_the_updates_since_the_last_call():
+    batches = [random_batch(seed=seed) for seed in range(3)]
+    each, together = tiny_updater(), tiny_updater()
+    rows = []
+    for batch in batches:
+        each.step(batch)
+        rows.append(each.averages())
+    updated(together, batches[:2])
+    assert together.averages() == pytest.approx({name: (rows[0][name] + rows[1][name]) / 2 for name in rows[0]})
+    updated(together, batches[2:])
+    assert together.averages() == pytest.approx(rows[2])
+
+
+def test_a_resumed_updater_makes_the_same_updates_to_the_bit():
+    batches = [random_batch(seed=seed) for seed in range(4)]
+    whole = updated(tiny_updater(**SETTINGS), batches).state_dict()
+    saved = copy.deepcopy(updated(tiny_updater(**SETTINGS), batches[:2]).state_dict())
+    resumed = tiny_updater(**SETTINGS, seed=9)  # other initial weights, which the checkpoint replaces
+    resumed.load_state_dict(saved)
+    updated(resumed, batches[2:])
+    assert_equal(resumed.state_dict(), whole)
+    assert resumed.module.learner.truncation.num_updates == 4
