@@ -95,7 +95,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="of processor time, of each renderer in each round")
     given = parser.parse_args()
     facts = conditions(None)
-    full, fast = (Env(size=given.size, action_repeat=1, render_quality=quality) for quality in ("full", "fast"))
+    full = Env(size=given.size, action_repeat=1, time_limit=1000, render_quality="full")
+    fast = full.model_copy(update={"render_quality": "fast"})
     renderers = {PLAIN: plain(given.task, given.size), "full": ours(given.task, full), "fast": ours(given.task, fast)}
     renderers |= {task: ours(task, full) for task in MAZE_TASKS}
     rates = measure(renderers, rounds=given.rounds, seconds=given.seconds)

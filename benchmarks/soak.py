@@ -90,7 +90,7 @@ class Soak:
         train_cell(self.settings, self.cell, data=data, root=self.clean)
 
     def disturbed(self, patience: float) -> Round:
-        """Kill and resume until the stage has ended by itself; after ``patience`` seconds it is not killed any more."""
+        """Kill and resume until the stage has ended by itself: once at least, then for ``patience`` seconds."""
         moments: dict[str, int] = {}
         lost: set[str] = set()
         clean = [entry.sha256 for entry in Manifest(self.clean / "work" / "replay", create=False).entries]
@@ -98,7 +98,7 @@ class Soak:
         while True:
             stage = SERVER.Process(target=run_stage, args=(self.root, self.cell), daemon=True)
             stage.start()
-            if time.monotonic() < deadline:
+            if not moments or time.monotonic() < deadline:
                 self._wait_and_kill(stage)
             stage.join()
             if stage.exitcode == 0:
