@@ -51,8 +51,8 @@ def outcome(results: Results, task: str) -> str:
     said = []
     if rows:
         known = [
-            f"{row.variant} {format.number(row.mean)}"
-            + ("" if row.low is None else f" ({format.interval(row.low, row.high)})")
+            f"{row.variant} {format.number(row.returns.mean)}"
+            + ("" if row.returns.low is None else f" ({format.interval(row.returns.low, row.returns.high)})")
             for row in rows
         ]
         if (random := evaluation.random_level(results, task)) is not None:
@@ -64,12 +64,12 @@ def outcome(results: Results, task: str) -> str:
             said.append(difference_words(row.variant, results.reference, *found))
     if predicted := prediction.summarise(results, task):
         useful, median = (
-            format.listing([f"{format.steps(getattr(row, key))} ({row.variant})" for row in predicted])
-            for key in ("useful_steps", "useful_median")
+            format.listing([f"{format.steps(getattr(row.metrics, key))} ({row.variant})" for row in predicted])
+            for key in ("useful_steps_of_mean", "useful_steps_median")
         )
         said.append(
             f"The mean error of open-loop prediction stays below a frozen frame’s for {useful} of "
-            f"{predicted[0].horizon} steps; in the median episode for {median}."
+            f"{predicted[0].metrics.horizon:.0f} steps; in the median episode for {median}."
         )
     return " ".join(said) or "Nothing has been evaluated yet."
 

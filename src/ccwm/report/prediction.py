@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,10 @@ from matplotlib.ticker import MaxNLocator
 from ccwm.cells import Cell
 from ccwm.errors import UserError
 from ccwm.report import figures, format
-from ccwm.report.blocks import Block, Panels, Picture, Table, Video
+from ccwm.report.blocks import Block, Entry, Panels, Picture, Table, Video
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
-from ccwm.report.statistics import average, over_seeds
+from ccwm.report.statistics import averaged, over_seeds
 from ccwm.report.table import interval, number, sortable, table, text
 from ccwm.studies.images import write_figure
 from ccwm.studies.prediction import Metrics, read_errors, read_frames, read_horizons, read_metrics
@@ -33,51 +33,17 @@ Frames = dict[str, dict[Cell, pd.DataFrame]]
 
 
 class Prediction(NamedTuple):
-    """Open-loop prediction of one variant, averaged over seeds."""
+    """Open-loop prediction of one variant: the study's metrics, averaged over seeds."""
 
-    task: str
     variant: str
     cells: tuple[Cell, ...]
-    episodes: int
-    context: int
-    horizon: int
-    useful_steps: float | None
-    useful_low: float | None
-    useful_high: float | None
-    useful_median: float | None
-    informed_steps: float | None
-    informed_low: float | None
-    informed_high: float | None
-    error: float | None
-    baseline_error: float | None
-    ssim: float | None
-    baseline_ssim: float | None
+    metrics: Metrics
 
 
 def summarise(results: Results, task: str) -> list[Prediction]:
     """One row for each variant whose open-loop prediction was measured on the task."""
-    rows = []
-    for variant, found in results.load("rollout-viz", task, read_metrics).items():
-        mean = {key: average(getattr(of, key) for of in found.values()) for key in Metrics._fields}
-        useful, informed = (
-            (mean[f"{name}_steps_of_mean"], mean[f"{name}_steps_of_mean_low"], mean[f"{name}_steps_of_mean_high"])
-            for name in ("useful", "informed")
-        )
-        rows.append(
-            Prediction(
-                task,
-                variant,
-                tuple(found),
-                sum(of.episodes for of in found.values()),
-                int(mean["context"] or 0),
-                int(mean["horizon"] or 0),
-                *useful,
-                mean["useful_steps_median"],
-                *informed,
-                *(mean[f"{name}_mean"] for name in ("error", "baseline_error", "ssim", "baseline_ssim")),
-            )
-        )
-    return rows
+    found = results.load("rollout-viz", task, read_metrics)
+    return [Prediction(variant, tuple(of), averaged(list(of.values()))) for variant, of in found.items()]
 
 
 def load_strips(results: Results, task: str) -> tuple[int, list[Strip]] | None:
@@ -109,23 +75,37 @@ def still_better(frames: list[pd.DataFrame], column: str, longest: int) -> np.nd
 
 def prediction_table(task: str, rows: list[Prediction]) -> Table:
     """Open-loop prediction on one task."""
+
+    def steps(which: str) -> list[tuple[str, Callable[[Prediction], Entry]]]:
+        names = [f"{which}_steps_of_mean{end}" for end in ("", "_low", "_high")]
+        heading = "Useful steps" if which == "useful" else which.capitalize()
+        return [
+            (heading, lambda row: number(getattr(row.metrics, names[0]), format.steps)),
+            ("95% interval", lambda row: interval(*(getattr(row.metrics, name) for name in names[1:]), format.steps)),
+        ]
+
+    def beside(name: str) -> Callable[[Prediction], Entry]:
+        keys = f"{name}_mean", f"baseline_{name}_mean"
+        return lambda row: sortable(
+            format.beside(*(getattr(row.metrics, key) for key in keys)), getattr(row.metrics, keys[0])
+        )
+
+    first = rows[0].metrics
     return table(
-        f"{task}: {rows[0].context} frames seen, then {rows[0].horizon} steps predicted from actions alone on held-out "
-        "episodes. Useful steps: how long the mean error over episodes stays below that of the last seen frame, "
-        "repeated; median: how long it does in the median episode; informed: how long it stays below that of the mean "
-        "of all frames to predict, the best constant guess (several seeds are averaged). Error: MSE per pixel; SSIM: "
-        "structural similarity, 1 for the same; in brackets those of the frozen last frame.",
+        f"{task}: {first.context:.0f} frames seen, then {first.horizon:.0f} steps predicted from actions alone on "
+        "held-out episodes. Useful steps: how long the mean error over episodes stays below that of the last seen "
+        "frame, repeated; median: how long it does in the median episode; informed: how long it stays below that of "
+        "the mean of all frames to predict, the best constant guess (several seeds are averaged). Error: MSE per "
+        "pixel; SSIM: structural similarity, 1 for the same; in brackets those of the frozen last frame.",
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
-            ("Useful steps", lambda row: number(row.useful_steps, format.steps)),
-            ("95% interval", lambda row: interval(row.useful_low, row.useful_high, format.steps)),
-            ("Median", lambda row: number(row.useful_median, format.steps)),
-            ("Informed", lambda row: number(row.informed_steps, format.steps)),
-            ("95% interval", lambda row: interval(row.informed_low, row.informed_high, format.steps)),
-            ("Error", lambda row: sortable(format.beside(row.error, row.baseline_error), row.error)),
-            ("SSIM", lambda row: sortable(format.beside(row.ssim, row.baseline_ssim), row.ssim)),
-            ("Episodes", lambda row: number(row.episodes, format.whole)),
+            *steps("useful"),
+            ("Median", lambda row: number(row.metrics.useful_steps_median, format.steps)),
+            *steps("informed"),
+            ("Error", beside("error")),
+            ("SSIM", beside("ssim")),
+            ("Episodes", lambda row: number(row.metrics.episodes, format.whole)),
         ],
     )
 
@@ -170,7 +150,14 @@ def build(report: Report) -> list[Block]:
     """Strip, video, figures and a table for each task."""
     results = report.results
     rows = {task: found for task in results.study.tasks if (found := summarise(results, task))}
-    report.csv("prediction", [row._asdict() for of in rows.values() for row in of])
+    report.csv(
+        "prediction",
+        [
+            {"task": task, "variant": row.variant, "cells": row.cells, **row.metrics._asdict()}
+            for task, of in rows.items()
+            for row in of
+        ],
+    )
 
     def of_task(task: str) -> list[Block]:
         if task not in rows:
@@ -190,7 +177,7 @@ def build(report: Report) -> list[Block]:
                 figure = step_figure(task, measure, errors, report.colours)
                 panels.append(report.picture(figure, f"{measure}-{task}", f"{label} on {task}"))
         if horizons := results.load("rollout-viz", task, read_horizons, ("horizons.csv",)):
-            figure = horizon_figure(task, horizons, max(row.horizon for row in rows[task]), report.colours)
+            figure = horizon_figure(task, horizons, round(rows[task][0].metrics.horizon), report.colours)
             panels.append(report.picture(figure, f"horizons-{task}", f"Distribution of the horizon on {task}"))
         return [*blocks, *([Panels(panels)] if panels else []), prediction_table(task, rows[task])]
 

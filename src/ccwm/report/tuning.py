@@ -8,16 +8,35 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from ccwm.report import figures, format
-from ccwm.report.blocks import Block, Entry, Heading, Panels, Table, Words
+from ccwm.report.blocks import Block, Entry, Heading, Panels, Picture, Table, Words
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, paired_difference
 from ccwm.report.table import number, sortable, table
-from ccwm.report.tuning_figures import SYMBOLS, label, search_figures, setting
-from ccwm.studies.search import Search, read_search
+from ccwm.studies.search_files import STATES, Search, read_search
 
-STATES = ("complete", "pruned", "failed", "running")
+SYMBOLS = {
+    "truncation.threshold": "η",
+    "truncation.window": "S",
+    "truncation.lookback": "τ",
+    "truncation.start": "ξ",
+    "retrace.weight": "λ",
+}
+"""The paper's letters."""
+
+
+def label(key: str) -> str:
+    """A setting as a table names it: the paper's letter and its field, or its key."""
+    return f"{SYMBOLS[key]} ({key.partition('.')[2]})" if key in SYMBOLS else key
+
+
+def setting(value: Any) -> str:
+    """A value as text: four digits of a number, a dash where it has none."""
+    if isinstance(value, float):
+        return format.NONE if math.isnan(value) else f"{value:.4g}"
+    return str(value)
 
 
 def search_words(search: Search) -> list[str]:
@@ -129,18 +148,15 @@ def build(report: Report) -> list[Block]:
         blocks += [Heading(name)] if len(found) > 1 else []
         blocks += [Words(line) for line in search_words(search)]
         blocks += [candidates_table(search)] if len(search.candidates) else []
-        pictures = [
-            report.picture(figure, f"tune-{name}-{what}", f"{what} of the search {name}")
-            for what, figure in search_figures(search).items()
-        ]
-        blocks.append(Panels([*pictures]))
+        blocks.append(Panels([_picture(report, name, what, path) for what, path in search.figures.items()]))
     return blocks
 
 
-def draw_study(folder: Path) -> None:
-    """Write every figure of a search beside its files, as SVG."""
-    for what, figure in search_figures(read_search(folder)).items():
-        (folder / f"{what}.svg").write_text(figures.adaptive(figures.to_svg(figure)), "utf-8")
+def _picture(report: Report, name: str, what: str, path: Path) -> Picture:
+    """A picture that the search has drawn itself, on the white that it was drawn for."""
+    file, svg = f"tune-{name}-{what}", path.read_text("utf-8")
+    (report.folder / "figures" / f"{file}.svg").write_text(svg, "utf-8")
+    return Picture(file, Markup(figures.inline(svg, file)), f"{what} of the search {name}")
 
 
 SECTION = Section("tuning", "Tuning", build, {})
