@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ccwm.studies.search_files import Candidate, Outcome, TrialRow, write_search
 
+Values = tuple[float, ...]
 KEYS = ["truncation.threshold", "truncation.window", "truncation.lookback"]
 TRIALS = [
     # number, anchor, state, values of seeds 0 and 1, η, S, τ

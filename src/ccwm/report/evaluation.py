@@ -13,6 +13,7 @@ from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, Middle, average, averaged, estimate, paired_difference, stratified_iqm
 from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.report.words import say
 from ccwm.studies.returns import Metrics, read_metrics, read_returns
 from ccwm.training import collect
 
@@ -121,16 +122,13 @@ def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quot
     best = "" if first.best_possible is None else f", {format.number(first.best_possible)}"
     published = [of for of in quoted if of.speaks_of(task, first.best_possible)]
     measured = table(
-        f"{task}: return of the greedy agent. Spread and 95% interval are over {over}, those of "
-        "the random policy over its episodes; IQM is the interquartile mean, with a bootstrap interval; "
-        f"score is 0 for the random policy and 1 for the best possible return{best}."
-        f"{_quoted_words(task, quoted, published)}",
+        say("evaluation", "table", task=task, over=over, best=best, quoted=_quoted_words(task, quoted, published)),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
             (
                 "Return (mean ± sd)",
-                lambda row: sortable(format.spread(row.returns.mean, row.returns.sd), row.returns.mean),
+                lambda row: sortable(format.spread(*row.returns[:2]), row.returns.mean),
             ),
             ("95% interval", lambda row: interval(row.returns.low, row.returns.high)),
             ("IQM", lambda row: number(row.middle.iqm)),
@@ -158,18 +156,19 @@ def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quot
 def _quoted_words(task: str, known: Sequence[Quoted], published: Sequence[Quoted]) -> str:
     if published:
         each = [f"{of.method} from {of.inputs} at {format.scientific(of.env_steps)} steps" for of in published]
-        return f" Quoted, not measured here: {format.listing(each)} ({published[0].source})."
-    if others := [of for of in known if task in of.returns]:
-        methods, best = format.listing([of.method for of in others]), format.number(others[0].best_possible)
-        return f" The published returns of {methods} are of episodes with a best possible return of {best}: not quoted."
-    return f" Nothing is quoted for this task from {format.listing([of.method for of in known])}." if known else ""
+        return say("evaluation", "quoted", methods=format.listing(each), source=published[0].source)
+    others = [of for of in known if task in of.returns] or list(known)
+    if not others:
+        return ""
+    name = "other_episodes" if task in others[0].returns else "none"
+    methods, best = format.listing([of.method for of in others]), format.number(others[0].best_possible)
+    return say("evaluation", name, methods=methods, best=best)
 
 
 def aggregate_table(rows: list[Aggregate]) -> Table:
     """Scores over all tasks."""
     return table(
-        f"Score over {rows[0].tasks} tasks: interquartile mean over all seeds of all tasks, with a 95% stratified "
-        "bootstrap interval (seeds are drawn anew within each task). 0 is the random policy, 1 the best possible.",
+        say("evaluation", "aggregate", tasks=rows[0].tasks),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),

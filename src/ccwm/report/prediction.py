@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import averaged, over_seeds
 from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.report.words import say
 from ccwm.studies.images import write_figure
 from ccwm.studies.prediction import Metrics, read_errors, read_frames, read_horizons, read_metrics
 from ccwm.studies.strips import Strip, strip_figure, video
@@ -75,39 +76,31 @@ def still_better(frames: list[pd.DataFrame], column: str, longest: int) -> np.nd
 
 def prediction_table(task: str, rows: list[Prediction]) -> Table:
     """Open-loop prediction on one task."""
-
-    def steps(which: str) -> list[tuple[str, Callable[[Prediction], Entry]]]:
-        names = [f"{which}_steps_of_mean{end}" for end in ("", "_low", "_high")]
-        heading = "Useful steps" if which == "useful" else which.capitalize()
-        return [
-            (heading, lambda row: number(getattr(row.metrics, names[0]), format.steps)),
-            ("95% interval", lambda row: interval(*(getattr(row.metrics, name) for name in names[1:]), format.steps)),
-        ]
-
-    def beside(name: str) -> Callable[[Prediction], Entry]:
-        keys = f"{name}_mean", f"baseline_{name}_mean"
-        return lambda row: sortable(
-            format.beside(*(getattr(row.metrics, key) for key in keys)), getattr(row.metrics, keys[0])
-        )
-
     first = rows[0].metrics
     return table(
-        f"{task}: {first.context:.0f} frames seen, then {first.horizon:.0f} steps predicted from actions alone on "
-        "held-out episodes. Useful steps: how long the mean error over episodes stays below that of the last seen "
-        "frame, repeated; median: how long it does in the median episode; informed: how long it stays below that of "
-        "the mean of all frames to predict, the best constant guess (several seeds are averaged). Error: MSE per "
-        "pixel; SSIM: structural similarity, 1 for the same; in brackets those of the frozen last frame.",
+        say("prediction", "table", task=task, context=first.context, horizon=first.horizon),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
-            *steps("useful"),
+            ("Useful steps", lambda row: number(row.metrics.useful_steps_of_mean, format.steps)),
+            ("95% interval", lambda row: _interval(row, "useful")),
             ("Median", lambda row: number(row.metrics.useful_steps_median, format.steps)),
-            *steps("informed"),
-            ("Error", beside("error")),
-            ("SSIM", beside("ssim")),
-            ("Episodes", lambda row: number(row.metrics.episodes, format.whole)),
+            ("Informed", lambda row: number(row.metrics.informed_steps_of_mean, format.steps)),
+            ("95% interval", lambda row: _interval(row, "informed")),
+            ("Error", lambda row: _beside(row.metrics.error_mean, row.metrics.baseline_error_mean)),
+            ("SSIM", lambda row: _beside(row.metrics.ssim_mean, row.metrics.baseline_ssim_mean)),
+            ("Episodes", lambda row: number(row.metrics.episodes * len(row.cells), format.whole)),
         ],
     )
+
+
+def _interval(row: Prediction, which: str) -> Entry:
+    low, high = (getattr(row.metrics, f"{which}_steps_of_mean_{end}") for end in ("low", "high"))
+    return interval(low, high, format.steps)
+
+
+def _beside(value: float, baseline: float) -> Entry:
+    return sortable(format.beside(value, baseline), value)
 
 
 @figures.styled
@@ -168,10 +161,8 @@ def build(report: Report) -> list[Block]:
             seed, strips = found
             blocks = [_strip(report, task, seed, strips[0])]
             frames = np.concatenate([video(strip) for strip in strips])
-            note = "The same as a video, every shown episode in turn."
-            panels.append(
-                report.video(frames, f"rollout-{task}", f"Truth, predictions and errors on {task}", note=note)
-            )
+            label = f"Truth, predictions and errors on {task}"
+            panels.append(report.video(frames, f"rollout-{task}", label, note=say("prediction", "video")))
         if errors := results.load("rollout-viz", task, read_errors, ("errors.csv",)):
             for measure, (label, _) in MEASURES.items():
                 figure = step_figure(task, measure, errors, report.colours)
@@ -188,11 +179,7 @@ def build(report: Report) -> list[Block]:
 def _strip(report: Report, task: str, seed: int, strip: Strip) -> Picture:
     """The paper's figure as SVG, PDF and PNG."""
     figure = strip_figure(strip)
-    note = (
-        f"A held-out episode of {task} (seed {seed}). Left of the line the model sees each frame and reconstructs it; "
-        "right of it, it predicts from actions alone. Error: absolute difference from the truth, brighter is larger, "
-        "one scale for all variants."
-    )
+    note = say("prediction", "strip", task=task, seed=seed)
     saved = report.picture(figure, f"strip-{task}", f"Predicted frames on {task}", note=note, style="strip")
     write_figure(report.folder / "figures" / f"{saved.file}.png", figure, dpi=200)
     return saved

@@ -54,8 +54,8 @@ def average(values: Iterable[float | None]) -> float | None:
 def averaged(records: Sequence[Record]) -> Record:
     """One record of a study's metrics with the mean of each field over several."""
     first = records[0]
-    means = {name: average(getattr(of, name) for of in records) for name in first._fields}
-    return first._replace(**means)
+    mean: Record = first._replace(**{name: average(getattr(of, name) for of in records) for name in first._fields})
+    return mean
 
 
 def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:

@@ -15,6 +15,7 @@ from ccwm.report.blocks import Block, Entry, Heading, Panels, Picture, Table, Wo
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, paired_difference
 from ccwm.report.table import number, sortable, table
+from ccwm.report.words import say
 from ccwm.studies.search_files import STATES, Search, read_search
 
 SYMBOLS = {
@@ -43,23 +44,24 @@ def search_words(search: Search) -> list[str]:
     """What was searched and how, who won, and how much of that is luck."""
     said, of, winner = search.summary, search.summary["trials"], search.summary["winner"]
     states = ", ".join(f"{of[state]} {state}" for state in STATES if of[state])
-    lines = [
-        f"{format.listing([label(key) for key in search.keys])} of {said['variant']} on {said['task']}: "
-        f"{format.count(sum(of.values()), 'trial')} ({states}), sampler {said['sampler']}, pruner {said['pruner']}. "
-        f"A trial's value is the {said['measure_title']}, averaged over {_seeds(said['seeds'])}."
-    ]
+    keys, trials = format.listing([label(key) for key in search.keys]), format.count(sum(of.values()), "trial")
+    about = {**said, "keys": keys, "trials": trials, "states": states, "seeds": _seeds(said["seeds"])}
+    lines = [say("tuning", "searched", **about)]
     if winner is None:
-        return [*lines, "No winner is named: the best trials have not been trained on fresh seeds."]
-    point = format.listing([f"{SYMBOLS.get(key, key)} = {setting(value)}" for key, value in winner["point"].items()])
+        return [*lines, say("tuning", "open")]
     lines.append(
-        f"Winner: trial {winner['trial']} with {point}. It has {format.number(winner['search_mean'])} "
-        f"on the seeds that it was chosen on, which flatter it, and {format.number(winner['fresh_mean'])} on "
-        f"{_seeds(said['fresh_seeds'])}, which did not choose it."
+        say(
+            "tuning",
+            "winner",
+            trial=winner["trial"],
+            point=format.listing([f"{SYMBOLS.get(key, key)} = {setting(of)}" for key, of in winner["point"].items()]),
+            search=format.number(winner["search_mean"]),
+            fresh=format.number(winner["fresh_mean"]),
+            seeds=_seeds(said["fresh_seeds"]),
+        )
     )
     lines.append(_against_default(search))
-    if len(said["commits"]) > 1:
-        lines.append(f"The trials were trained by {len(said['commits'])} different commits.")
-    return lines
+    return lines if len(said["commits"]) < 2 else [*lines, say("tuning", "commits", n=len(said["commits"]))]
 
 
 def against_default(search: Search) -> Estimate | None:
@@ -73,19 +75,17 @@ def against_default(search: Search) -> Estimate | None:
 def _against_default(search: Search) -> str:
     default = search.candidates[search.candidates["anchor"].str.contains("default")]
     if not len(default):
-        return "The default settings came to no end and cannot be compared."
+        return say("tuning", "unfinished")
     if int(default["trial"].iloc[0]) == search.winner:
-        return "The default settings win: no other candidate was better on fresh seeds."
+        return say("tuning", "default")
     difference = against_default(search)
     if difference is None:
-        return "The default settings have no value on fresh seeds."
-    size = format.signed(difference.mean)
-    if difference.low is None or difference.high is None:
-        return f"Against the default settings: {size} on one fresh seed, which says nothing about another."
-    clear = difference.low > 0 or difference.high < 0
-    ending = "a clear difference" if clear else "no clear difference: it may be chance"
-    interval = format.interval(difference.low, difference.high)
-    return f"Against the default settings, paired by fresh seed: {size} (95% interval {interval}), {ending}."
+        return say("tuning", "unchecked")
+    low, high = difference.low, difference.high
+    if low is None or high is None:
+        return say("tuning", "one_seed", size=format.signed(difference.mean))
+    name = "clear" if low > 0 or high < 0 else "chance"
+    return say("tuning", name, size=format.signed(difference.mean), interval=format.interval(low, high))
 
 
 def _fresh(rows: pd.DataFrame) -> dict[int, float]:
@@ -117,8 +117,7 @@ def candidates_table(search: Search) -> Table:
         return entry
 
     return table(
-        "The best trials and the default settings, trained again on fresh seeds: mean ± standard deviation over seeds. "
-        "The last column is what choosing the best had added.",
+        say("tuning", "table"),
         [row for _, row in search.candidates.iterrows()],
         [
             ("Trial", trial),
