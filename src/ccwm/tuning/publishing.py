@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from ccwm.files import published, write_atomically, write_json
 from ccwm.settings.schema import Settings
-from ccwm.studies.search_files import RESULTS, Outcome, write_search
+from ccwm.studies.search import RESULTS, Outcome, write_outcome
 from ccwm.tracking.stage import origin
 from ccwm.tuning.figures import draw_search, importance
 from ccwm.tuning.measures import MEASURES
@@ -34,7 +34,7 @@ def publish(settings: Settings, space: Space, study: Study, outcome: Outcome, *,
     }
     record = origin("tune", run_id, settings.tracking.experiment)
     with FileLock(study_folder(tune.study) / "publish.lock"), published(RESULTS / tune.study) as folder:
-        write_search(folder, outcome, summary)
+        write_outcome(folder, summary, outcome)
         write_atomically(folder / "best.yaml", _best_yaml(settings, outcome).encode())
         write_json(folder / "run.json", {**record, "seconds": round(time.monotonic() - began, 3)})
         draw_search(folder, study, space, measure=tune.measure)
