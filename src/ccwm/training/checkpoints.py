@@ -66,7 +66,7 @@ class Checkpoints:
         number = int(paths[-1].stem.removeprefix(prefix)) + 1 if paths else 0
         path = self.directory / f"{prefix}{number:06d}.pt"
         checksum = path.with_suffix(".sha256")
-        # The sum first: a kill in between leaves a sum without a checkpoint, which is not mistaken for a damaged checkpoint.
+        # The sum first: a kill in between leaves a sum without a checkpoint, which is not taken for a damaged one.
         write_atomically(checksum, hashlib.sha256(data).hexdigest().encode())
         try:
             write_atomically(path, data)
