@@ -67,6 +67,7 @@ TINY: dict[str, dict[str, Any]] = {
     "latents": {"episodes": 1, "mapped": 20},
     "transfer": {"rows": [["R"], ["L"]]},
     "trainer": {"accelerator": "cpu"},
+    "tracking": {"timeout": 60.0},  # a busy machine is no unreachable store
 }
 COPIED = ("src", "pipeline", "presets", "claims.yaml", "dvc.yaml", "pyproject.toml", ".gitignore", ".dvcignore")
 DVC = (sys.executable, "-m", "dvc")

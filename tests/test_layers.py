@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ccwm"
 
 # From the bottom up, as docs/design.md lists them: an entry imports from itself and from those before it.
 ORDER = (
-    *("errors", "files", "seeds", "structs", "episode", "settings", "cells", "progress", "machine"),
+    *("errors", "files", "readers", "seeds", "structs", "episode", "settings", "cells", "progress", "machine"),
     *("ops", "losses", "nets", "envs", "replay", "agents"),
     *("training", "studies", "report", "tracking", "tuning", "plan", "verify", "loading", "cli"),
 )

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from ccwm.episode import Episode
 
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.settings.schema import Latents
 from ccwm.studies.embeddings import (

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ccwm.episode import Episode
 
+from ccwm.episode import Episode
 from ccwm.settings.schema import Latents
 from ccwm.studies.latents import advances, study_latents, write_latents
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ccwm.episode import Episode
 
+from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.studies.prediction import (
     Prediction,

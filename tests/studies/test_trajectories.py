@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from ccwm.episode import Episode
 
+from ccwm.episode import Episode
 from ccwm.studies.trajectories import exploring_episodes, greedy_trajectory, see
 
 from .trained_agent import random_episode, small_agent

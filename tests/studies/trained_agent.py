@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from ccwm.episode import Episode
 
 from ccwm.agents.export import Agent, AgentCard
 from ccwm.agents.policy import RandomPolicy
+from ccwm.episode import Episode
 from ccwm.settings.agent import (
     ActorCritic,
     AgentConfig,
