@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from project import ARGUMENTS, SEED, TASK, Project, make_project
+from project import STAGES, Project, make_project
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def collected(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with its random episodes and an empty MLflow store; read only."""
     project = make_project(tmp_path_factory.mktemp("collected") / "project", store=empty_store)
-    project.run("collect", "--task", TASK, "--seed", str(SEED))
+    project.run(*STAGES["collect"])
     (project.root / "mlflow.db").write_bytes(empty_store.read_bytes())  # its experiment keeps artifacts in this place
     return project
 
@@ -33,7 +33,7 @@ def collected(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Pr
 def finished(collected: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose agent was trained without interruption; read only."""
     project = collected.copy(tmp_path_factory.mktemp("finished") / "project")
-    project.run("train", *ARGUMENTS)
+    project.run(*STAGES["train"])
     return project
 
 

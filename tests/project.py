@@ -37,6 +37,16 @@ ARGUMENTS = ("--task", TASK, "--variant", VARIANT, "--seed", str(SEED))
 CYCLES, UPDATES = 4, 6
 Changes = Mapping[str, Mapping[str, Any]]
 
+STAGES = {
+    "collect": ("collect", "--task", TASK, "--seed", str(SEED)),
+    "train": ("train", *ARGUMENTS),
+    "evaluate": ("evaluate", *ARGUMENTS),
+    "rollout-viz": ("rollout_viz", *ARGUMENTS),
+    "transfer": ("transfer", *ARGUMENTS),
+    "report": ("report",),
+}
+"""The script and the arguments of every stage of the one cell."""
+
 TINY: dict[str, dict[str, Any]] = {
     "study": {"variants": [VARIANT]},
     "env": {"time_limit": 40},  # 20 steps of 2 frames an episode
@@ -61,15 +71,19 @@ TINY: dict[str, dict[str, Any]] = {
 COPIED = ("src", "pipeline", "presets", "claims.yaml", "dvc.yaml", "pyproject.toml", ".gitignore", ".dvcignore")
 DVC = (sys.executable, "-m", "dvc")
 
-STUDIES = ("agents", "pictures", "prediction", "similarity", "latents", "states", "transfer")
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(  # one that cannot be imported is left out
-    ["ccwm.tracking.stage", "ccwm.training.publish", "ccwm.training.collect", "ccwm.report.page", "mlflow.pyfunc"]
-    + [f"ccwm.studies.{name}" for name in STUDIES]
+SERVER.set_forkserver_preload(  # a module that cannot be imported is left out
+    [
+        *("ccwm.tracking.stage", "ccwm.training.publish", "ccwm.training.collect", "ccwm.report.page"),
+        *(f"ccwm.studies.{path.stem}" for path in sorted((ROOT / "src" / "ccwm" / "studies").glob("*.py"))),
+        # What MLflow imports only when it opens a database or loads a model.
+        *("mlflow.pyfunc", "mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store"),
+        *("alembic.command", "rich.progress", "rich.traceback"),
+    ]
 )
 
 
-def write_params(path: Path, changes: Changes = {}) -> Settings:
+def write_params(path: Path, changes: Mapping[str, Mapping[str, Any]] = {}) -> Settings:
     """The smoke preset, made tiny, with a test's own changes; returns them as settings."""
     yaml = YAML()
     content = yaml.load(ROOT / "presets" / "smoke.yaml")
@@ -126,7 +140,7 @@ class Project:
             for path in paths
             if (self.root / path).is_file()
             and path.name != "run.json"
-            and not any(part.startswith(".") for part in path.parts)
+            and not any(part.startswith(".") for part in path.parts[1:])
         }
 
     # Commands and stages
@@ -164,6 +178,12 @@ class Project:
         said, _ = process.communicate()
         assert process.returncode == code, f"{' '.join(command)} ended with {process.returncode}\n{said}"
         return said
+
+    def init_dvc(self) -> None:
+        """Make it a repository of git and of DVC, with all that is there as its first commit."""
+        self.command("git", "init", "--quiet")
+        self.command(*DVC, "init", "--quiet")
+        self.commit("A project")
 
     def commit(self, message: str) -> None:
         """All that is there, as a commit."""
@@ -285,8 +305,8 @@ def assert_ended(processes: list[int], *, seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-def make_project(root: Path, changes: Changes = {}, *, store: Path | None = None, dvc: bool = False) -> Project:
-    """A copy of the sources with tiny settings; with an empty MLflow store, and with git and DVC, where asked for."""
+def make_project(root: Path, changes: Mapping[str, Mapping[str, Any]] = {}, *, store: Path | None = None) -> Project:
+    """A copy of the sources with tiny settings, and with a copy of an MLflow database where one is given."""
     root.mkdir(parents=True)
     for name in COPIED:
         source = ROOT / name
@@ -298,8 +318,4 @@ def make_project(root: Path, changes: Changes = {}, *, store: Path | None = None
     write_params(project.params, changes)
     if store is not None:
         shutil.copy(store, root / "mlflow.db")
-    if dvc:
-        project.command("git", "init", "--quiet")
-        project.command(*DVC, "init", "--quiet")
-        project.commit("A project")
     return project

@@ -41,11 +41,11 @@ def train(learner, batch, *, updates, rates):
 
 @pytest.fixture(scope="module")
 def trained(walk):
-    """A learner after 200 updates of all its parts, with its terms at their beginning and end."""
+    """A learner after 120 updates of all its parts, with its terms at their beginning and end."""
     learner = tiny_learner(model=SIZES, retrace={"reverse_units": 32}, actor_critic={"starts_per_window": 4})
     parts = learner.parts()
     rates = [(parts["model"], 3e-3), (parts["actor"], 1e-3), (parts["critic"], 1e-3)]
-    return learner, *train(learner, walk, updates=200, rates=rates)
+    return learner, *train(learner, walk, updates=120, rates=rates)
 
 
 def test_the_model_and_its_retracing_fit_a_batch(trained):
@@ -66,6 +66,6 @@ def test_reverse_actions_are_learned_with_the_model_as_it_is(trained, walk):
     torch.manual_seed(1)
     for layer in learner.retracing.reverse.layers[::2]:
         layer.reset_parameters()
-    first, last = train(learner, walk, updates=60, rates=[(learner.retracing.parameters(), 1e-2)])
+    first, last = train(learner, walk, updates=40, rates=[(learner.retracing.parameters(), 1e-2)])
     assert last["retrace/loss"] < first["retrace/loss"] / 2
     assert all(torch.equal(one, other) for one, other in zip(before, learner.world_model.parameters(), strict=True))

@@ -6,8 +6,7 @@ import ast
 import functools
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 
 
 def imported_files(script: Path) -> set[Path]:

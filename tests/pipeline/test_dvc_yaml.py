@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imports import ROOT, SOURCE, imported_files
+from imports import SOURCE, imported_files
+from project import ROOT
 
 from ccwm.cells import STAGES
 from ccwm.settings.parsing import read_yaml
@@ -17,16 +18,16 @@ ENTRIES: dict[str, dict[str, Any]] = read_yaml(ROOT / "dvc.yaml")["stages"]
 
 EXEMPT = {
     "__init__.py": "offers load_agent to users; no stage asks for it",
-    "config.py": "declares settings; every value comes from params.yaml, never from a default in the code",
-    "params.py": "reads settings; DVC watches the values themselves",
-    "reference.py": "words the messages about settings",
-    "refusal.py": "ends a stage that has no result",
-    "stage.py": "opens and closes a stage; it touches no number",
-    "progress.py": "shows how far a stage is",
+    "settings": "declares and reads settings; DVC watches the values themselves, and none comes from a default",
+    "cells.py": "names and paths; DVC watches the outputs themselves",
+    "errors.py": "ends a stage that has no result",
     "machine.py": "tells which machine ran a stage",
+    "progress.py": "shows how far a stage is",
+    "readers.py": "reads result files, or refuses them",
+    "tracking": "opens a stage, and copies its results to MLflow",
     "training/progress.py": "shows how far training is",
     "training/signals.py": "ends a stage that has no result yet",
-    "tracking": "copies results to MLflow",
+    "training/work_directory.py": "finds the directory to resume in",
 }
 """Files that no stage depends on, since they carry settings, watch or refuse and cannot change a result."""
 

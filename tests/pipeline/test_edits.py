@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 from dvc.repo import Repo
-from project import AGENT, SEED, STAGES, TASK, Project
+from project import TASK, TRAIN, Project
 
-pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1200)]
+from ccwm.cells import Cell
+
+pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(600)]
 
 STUDIES = ("evaluate", "rollout-viz", "transfer")
 
 
 def entries(*stages: str) -> set[str]:
-    """The full names of these stages."""
-    found = {name for name in STAGES if name.partition("@")[0] in stages}
-    assert len(found) == len(stages)
-    return found
+    """How DVC names the one cell of these stages."""
+    return {str(TRAIN.of(stage)) if stage != "report" else stage for stage in stages}
 
 
 def stale(project: Project) -> set[str]:
@@ -34,7 +34,7 @@ def stale(project: Project) -> set[str]:
         ("report.title", "Another title", ["report"]),
         ("evaluate.episodes", 99, ["evaluate"]),
         ("rollout.horizon", 9, ["rollout-viz"]),
-        ("states.perplexity", 9.0, ["rollout-viz"]),
+        ("latents.perplexity", 9.0, ["rollout-viz"]),
         ("transfer.draws", 99, ["transfer"]),
         ("truncation.threshold", 0.99, ["train"]),
         ("model.depth", 99, ["train"]),
@@ -46,10 +46,11 @@ def stale(project: Project) -> set[str]:
         ("variants.dreamer", {"retrace.weight": 0.0, "model.depth": 99}, []),  # its own agents; none is in this study
     ],
 )
-def test_a_setting(finished: Project, key: str, value: Any, touched: list[str]) -> None:
-    with finished.restored("params.yaml"):
-        finished.set_param(key, value)
-        assert stale(finished) == entries(*touched)
+def test_a_setting(studied: Project, key: str, value: Any, touched: list[str]) -> None:
+    with studied.restored("params.yaml"):
+        section, field = key.split(".")
+        studied.set_params({section: {field: value}})
+        assert stale(studied) == entries(*touched)
 
 
 @pytest.mark.parametrize(
@@ -61,28 +62,28 @@ def test_a_setting(finished: Project, key: str, value: Any, touched: list[str]) 
         ("src/ccwm/studies/returns.py", list(STUDIES)),
         ("src/ccwm/studies/prediction.py", ["rollout-viz"]),
         ("src/ccwm/studies/truncation.py", ["rollout-viz"]),
-        ("src/ccwm/training/cycle.py", ["train"]),
+        ("src/ccwm/training/loop.py", ["train"]),
         ("src/ccwm/nets/rssm.py", ["train", *STUDIES]),
         ("src/ccwm/tracking/run.py", []),
-        ("src/ccwm/config.py", []),
+        ("src/ccwm/settings/agent.py", []),
         ("pipeline/evaluate.py", ["evaluate"]),
     ],
 )
-def test_a_source_file(finished: Project, file: str, touched: list[str]) -> None:
-    with finished.restored(file) as path:
+def test_a_source_file(studied: Project, file: str, touched: list[str]) -> None:
+    with studied.restored(file) as path:
         path.write_text(path.read_text() + "\n\n")
-        assert stale(finished) == entries(*touched)
+        assert stale(studied) == entries(*touched)
 
 
-def test_another_variant_leaves_the_first_one_alone(finished: Project) -> None:
-    with finished.restored("params.yaml"):
-        finished.set_param("study.variants", ["ccwm", "dreamer"])
-        new = {f"{stage}@{TASK}-dreamer-{SEED}" for stage in ("train", *STUDIES)}
-        assert stale(finished) == new | {"report"}
+def test_another_variant_leaves_the_first_one_alone(studied: Project) -> None:
+    with studied.restored("params.yaml"):
+        studied.set_params({"study": {"variants": ["ccwm", "dreamer"]}})
+        new = {str(Cell(stage, TASK, "dreamer", 0)) for stage in ("train", *STUDIES)}
+        assert stale(studied) == new | {"report"}
 
 
-def test_another_seed_needs_data_of_its_own(finished: Project) -> None:
-    with finished.restored("params.yaml"):
-        finished.set_param("study.seeds", [SEED, SEED + 1])
-        new = {f"{stage}@{AGENT[:-1]}{SEED + 1}" for stage in ("train", *STUDIES)}
-        assert stale(finished) == new | {f"collect@{TASK}-{SEED + 1}", "report"}
+def test_another_seed_needs_data_of_its_own(studied: Project) -> None:
+    with studied.restored("params.yaml"):
+        studied.set_params({"study": {"seeds": [0, 1]}})
+        new = {str(Cell("train", TASK, "ccwm", 1).of(stage)) for stage in ("collect", "train", *STUDIES)}
+        assert stale(studied) == new | {"report"}

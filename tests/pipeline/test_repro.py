@@ -1,72 +1,74 @@
-"""What `dvc repro` of the smoke settings leaves, as DVC and MLflow show it."""
+"""What a run of every stage leaves, as DVC and MLflow show it."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from project import AGENT, STAGES, TASK, VARIANT, Project
+from project import DVC, STAGES, TASK, TRAIN, VARIANT, Project, make_project
 
-pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1200)]
+from ccwm.settings.parsing import read_yaml
+
+pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(600)]
 STUDIES = ("evaluate", "rollout-viz", "transfer")
+NAMES = {"report", *(str(TRAIN.of(stage)) for stage in STAGES if stage != "report")}
 
 
 @pytest.fixture(scope="module")
-def client(finished: Project) -> MlflowClient:
-    uri = f"sqlite:///{finished.root / 'mlflow.db'}"
+def client(studied: Project) -> MlflowClient:
+    uri = f"sqlite:///{studied.root / 'mlflow.db'}"
     return MlflowClient(uri, uri)
 
 
 @pytest.fixture(scope="module")
-def runs(client: MlflowClient, finished: Project) -> dict[str, Run]:
+def runs(client: MlflowClient, studied: Project) -> dict[str, Run]:
     """All runs by their stage, of which each was executed once."""
-    experiment = client.get_experiment_by_name(finished.param("tracking.experiment"))
+    experiment = client.get_experiment_by_name("ccwm")
     found = client.search_runs([experiment.experiment_id])
     assert len(found) == len(STAGES)
     return {run.data.tags["stage"]: run for run in found}
 
 
-def test_nothing_is_left_to_do(finished: Project) -> None:
-    assert json.loads(finished.run("dvc", "status", "--json")) == {}
-    lines = finished.run("dvc", "repro").splitlines()
-    assert {line.split("'")[1] for line in lines if line.endswith("didn't change, skipping")} == STAGES
+def test_nothing_is_left_to_do(studied: Project) -> None:
+    assert json.loads(studied.command(*DVC, "status", "--json")) == {}
+    lines = studied.command(*DVC, "repro").splitlines()
+    assert {line.split("'")[1] for line in lines if line.endswith("didn't change, skipping")} == NAMES
     assert not [line for line in lines if line.startswith("Running stage")]
 
 
-def test_metrics_show_a_line_for_each_agent(finished: Project) -> None:
-    shown = json.loads(finished.run("dvc", "metrics", "show", "--json"))[""]["data"]
+def test_metrics_show_a_line_for_each_agent(studied: Project) -> None:
+    shown = json.loads(studied.command(*DVC, "metrics", "show", "--json"))[""]["data"]
     assert list(shown) == [f"results/evaluate/{TASK}/{VARIANT}/0/metrics.json"]
     assert {"return_mean", "return_low", "return_high", "random_mean", "score"} <= shown.popitem()[1]["data"].keys()
 
 
-def test_plots_are_drawn(finished: Project) -> None:
-    finished.run("dvc", "plots", "show")
-    page = (finished.root / "dvc_plots" / "index.html").read_text()
-    assert all(title in page for title in ("Greedy return", "Image loss", "Open-loop prediction error"))
+def test_plots_are_drawn(studied: Project) -> None:
+    studied.command(*DVC, "plots", "show")
+    page = (studied.root / "dvc_plots" / "index.html").read_text()
+    assert all(title in page for title in ("Greedy return", "Observation loss", "Open-loop prediction error"))
 
 
-def test_the_graph_leads_from_collect_to_the_report(finished: Project) -> None:
-    graph = finished.run("dvc", "dag", "--dot")
-    assert f'"collect@{TASK}-0" -> "train@{AGENT}"' in graph
+def test_the_graph_leads_from_collect_to_the_report(studied: Project) -> None:
+    graph = studied.command(*DVC, "dag", "--dot")
+    assert f'"{TRAIN.of("collect")}" -> "{TRAIN}"' in graph
     for study in STUDIES:
-        assert f'"train@{AGENT}" -> "{study}@{AGENT}"' in graph
-        assert f'"{study}@{AGENT}" -> "report"' in graph
+        assert f'"{TRAIN}" -> "{TRAIN.of(study)}"' in graph
+        assert f'"{TRAIN.of(study)}" -> "report"' in graph
 
 
-def test_a_changed_setting_is_shown(finished: Project) -> None:
-    before = finished.param("rollout.shown")
-    with finished.restored("params.yaml"):
-        finished.set_param("rollout.shown", before + 1)
-        shown = json.loads(finished.run("dvc", "params", "diff", "--json"))
+def test_a_changed_setting_is_shown(studied: Project) -> None:
+    before = studied.settings().rollout.shown
+    with studied.restored("params.yaml"):
+        studied.set_params({"rollout": {"shown": before + 1}})
+        shown = json.loads(studied.command(*DVC, "params", "diff", "--json"))
     assert shown["params.yaml"]["rollout.shown"] == {"old": before, "new": before + 1, "diff": 1}
 
 
-def test_every_stage_is_one_finished_run(runs: dict[str, Run]) -> None:
-    assert runs.keys() == {stage.partition("@")[0] for stage in STAGES}
+def test_every_stage_is_one_studied_run(runs: dict[str, Run]) -> None:
+    assert runs.keys() == STAGES.keys()
     assert {run.info.status for run in runs.values()} == {"FINISHED"}
     assert {runs[stage].data.tags["variant"] for stage in ("train", *STUDIES)} == {VARIANT}
 
@@ -77,15 +79,15 @@ def test_studies_nest_under_the_run_that_trained_their_agent(runs: dict[str, Run
     assert parents == {"collect": None, "train": None, "report": None, **dict.fromkeys(STUDIES, trained)}
 
 
-def test_result_files_name_the_run_that_made_them(finished: Project, runs: dict[str, Run]) -> None:
+def test_result_files_name_the_run_that_made_them(studied: Project, runs: dict[str, Run]) -> None:
     for stage in ("train", *STUDIES):
-        record = json.loads((finished.root / "results" / stage / TASK / VARIANT / "0" / "run.json").read_text())
+        record = json.loads((studied.root / TRAIN.of(stage).record).read_text())
         assert record["run_id"] == runs[stage].info.run_id
         assert record["settings_hash"] == runs[stage].data.tags["settings_hash"]
 
 
-def test_a_run_holds_the_params_that_its_stage_reads(finished: Project, runs: dict[str, Run]) -> None:
-    assert runs["evaluate"].data.params["evaluate.episodes"] == str(finished.param("evaluate.episodes"))
+def test_a_run_holds_the_params_that_its_stage_reads(studied: Project, runs: dict[str, Run]) -> None:
+    assert runs["evaluate"].data.params["evaluate.episodes"] == str(studied.settings().evaluate.episodes)
     assert not [name for name in runs["evaluate"].data.params if name.startswith("rollout.")]
 
 
@@ -94,27 +96,42 @@ def test_the_agent_is_registered(client: MlflowClient, runs: dict[str, Run]) -> 
     assert version.run_id == runs["train"].info.run_id
 
 
-def test_the_report_is_written_and_work_is_cleared_away(finished: Project) -> None:
-    assert finished.param("report.title") in (finished.root / "report" / "index.html").read_text()
-    assert not list((finished.root / ".work").rglob("*.ckpt"))
-    assert not list((finished.root / ".work" / "spool").rglob("journal.jsonl"))
+def test_the_report_is_written_and_work_is_cleared_away(studied: Project) -> None:
+    assert studied.settings().report.title in (studied.root / "report" / "index.html").read_text()
+    assert not list((studied.root / ".work").rglob("*.pt"))
+    assert not list((studied.root / ".work" / "spool").rglob("journal.jsonl"))
 
 
-def test_no_result_for_git_holds_a_path_of_this_machine(finished: Project) -> None:
-    for name in finished.run("git", "ls-files", "results", "dvc.lock").splitlines():
-        assert str(finished.root) not in (finished.root / name).read_text()
+def test_no_result_for_git_holds_a_path_of_this_machine(studied: Project) -> None:
+    for name in studied.command("git", "ls-files", "results", "dvc.lock").splitlines():
+        assert str(studied.root) not in (studied.root / name).read_text()
 
 
 @pytest.mark.slow
-def test_an_experiment_reruns_only_what_it_touches_and_is_shown(finished: Project, tmp_path: Path) -> None:
-    shutil.copytree(finished.root, tmp_path / "project")
-    project = Project(tmp_path / "project")
-    episodes = project.param("evaluate.episodes") + 1
-    output = project.run("dvc", "exp", "run", "--name", "more", "--set-param", f"evaluate.episodes={episodes}")
+def test_dvc_repro_runs_the_same_stages_to_the_same_results(
+    studied: Project, tmp_path: Path, empty_store: Path
+) -> None:
+    """What DVC starts are the very commands that the others have run by themselves."""
+    project = make_project(tmp_path / "project", store=empty_store)
+    project.init_dvc()
+    project.command(*DVC, "repro")
+    for folders in (("data", "models"), ("results",)):
+        assert project.files(*folders) == studied.files(*folders)
+    locks = [read_yaml(each.root / "dvc.lock")["stages"] for each in (project, studied)]
+    assert locks[0].keys() == locks[1].keys() == NAMES
+    for name in NAMES - {"report"}:
+        assert locks[0][name] == locks[1][name], name
+
+
+@pytest.mark.slow
+def test_an_experiment_reruns_only_what_it_touches_and_is_shown(studied: Project, tmp_path: Path) -> None:
+    project = studied.copy(tmp_path / "project")
+    episodes = project.settings().evaluate.episodes + 1
+    output = project.command(*DVC, "exp", "run", "--name", "more", "--set-param", f"evaluate.episodes={episodes}")
     ran = {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
-    assert ran == {f"evaluate@{AGENT}", "report"}
-    assert "more" in project.run("dvc", "exp", "show", "--md")
-    metrics = json.loads(project.run("dvc", "metrics", "diff", "HEAD", "--json"))
-    path = f"results/evaluate/{TASK}/{VARIANT}/0/metrics.json"
+    assert ran == {str(TRAIN.of("evaluate")), "report"}
+    assert "more" in project.command(*DVC, "exp", "show", "--md")
+    metrics = json.loads(project.command(*DVC, "metrics", "diff", "HEAD", "--json"))
+    path = f"{TRAIN.of('evaluate').results}/metrics.json"
     assert metrics.keys() == {path}
     assert metrics[path]["episodes"] == {"old": episodes - 1, "new": episodes, "diff": 1}

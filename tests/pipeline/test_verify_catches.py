@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from training_project import TASK, VARIANT, Project, learning_of, write_params
+from project import TASK, TRAIN, Project, write_params
 
+from ccwm.files import md5
+from ccwm.training.history import summarise, write_history
 from ccwm.training.loop import train
-from ccwm.training.publish import publish_agent, publish_history, summarise
+from ccwm.training.progress import hidden_progress
+from ccwm.training.publish import publish_agent
 from ccwm.verify.compare import Row, Verdict, compare
-from ccwm.verify.record import Record, StageRecord, md5, read_numbers
+from ccwm.verify.record import Record, StageRecord, read_numbers
 
-NAME = f"train@{TASK}-{VARIANT}-0"
+NAME = str(TRAIN)
 HERE, ELSEWHERE = {"processor": "here"}, {"processor": "elsewhere"}
 Trained = Callable[..., Record]
 
 
-@pytest.fixture
-def trained(collected: Project, tmp_path: Path) -> Trained:
+@pytest.fixture(scope="module")
+def trained(collected: Project, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Train and record what was published."""
 
     def run(name: str, changes: Mapping[str, Any] = {}, seed: int = 0) -> Record:
-        root = tmp_path / name
-        root.mkdir()
-        write_params(root / "params.yaml", changes)
-        learning = learning_of(root / "params.yaml")
-        data = collected.root / "data" / TASK / "0" / "train"
-        done = train(learning, task=TASK, seed=seed, data=data, work=root / "work", log=lambda *_: None, label="")
-        publish_agent(root / "models", done, learning, task=TASK, variant=VARIANT, seed=0)
-        publish_history(root / "results", done.history, summarise(done.history, done.module.counters))
+        root = tmp_path_factory.mktemp(name)
+        config = write_params(root / "params.yaml", changes).agent
+        data, cell = collected.root / "data" / TASK / "0" / "train", replace(TRAIN, seed=seed)
+        with hidden_progress():
+            done = train(config, cell, data=data, work=root / "work", log=lambda *_: None, label="")
+        publish_agent(root / "models", done, TRAIN)
+        write_history(root / "results", done.history, summarise(done.history, done.module.counters))
         paths = [path for folder in ("models", "results") for path in (root / folder).rglob("*") if path.is_file()]
         files = {path.relative_to(root).as_posix(): md5(path) for path in paths}
         numbers = {name: read_numbers(root / name) for name in files if name.startswith("results")}
-        return Record(stages={NAME: StageRecord(run="", machine=HERE, files=files, numbers=numbers)})
+        return Record(stages={NAME: StageRecord(machine=HERE, files=files, numbers=numbers)})
 
     return run
 
@@ -73,7 +75,7 @@ def test_training_again_agrees_in_every_bit_and_a_seed_or_a_weight_is_caught_any
 def test_a_changed_number_is_caught_beyond_what_its_machine_allows(trained: Trained) -> None:
     found = trained("found")
     for factor, elsewhere in ((1 + 1e-9, Verdict.WITHIN), (1.01, Verdict.DIFFERS)):
-        for file, key in (("results/metrics.json", "return_final"), ("results/losses.csv", "model/image")):
+        for file, key in (("results/metrics.json", "return_final"), ("results/losses.csv", "model/observation")):
             committed = edited(found, file, key, factor)
             (row,) = [row for row in compare(committed, found) if row.what == file]
             assert row.verdict == Verdict.DIFFERS

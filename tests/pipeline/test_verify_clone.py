@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from project import AGENT, TASK, VARIANT, Project
+from project import TASK, TRAIN, VARIANT, Project
 
 pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1800)]
 METRICS = f"results/evaluate/{TASK}/{VARIANT}/0/metrics.json"
 
 
 @pytest.fixture
-def recorded(finished: Project, tmp_path: Path) -> Project:
+def recorded(studied: Project, tmp_path: Path) -> Project:
     """A copy of the finished project that says who made its results."""
-    shutil.copytree(finished.root, tmp_path / "project", symlinks=True)
-    project = Project(tmp_path / "project")
-    project.run("ccwm", "verify", "--record")
+    project = studied.copy(tmp_path / "project")
+    project.command("ccwm", "verify", "--record")
     project.commit("Who made it")
     return project
 
 
 def verify(project: Project, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        ["ccwm", "verify", *arguments],
-        cwd=project.root,
-        env={**project._environment, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-    )
-    return done.returncode, done.stdout + done.stderr
+    process = project.open("ccwm", "verify", *arguments, COLUMNS="200")
+    said, _ = process.communicate()
+    return process.returncode, said
 
 
 def edit_metric(project: Project) -> None:
@@ -43,7 +35,7 @@ def edit_metric(project: Project) -> None:
 
 
 def test_a_changed_metric_is_caught_while_other_stages_agree(recorded: Project) -> None:
-    before = recorded.run("git", "status", "--porcelain")
+    before = recorded.command("git", "status", "--porcelain")
     edit_metric(recorded)
     code, told = verify(recorded, "evaluate", "transfer")
     assert code == 1, told
@@ -57,7 +49,7 @@ def test_a_changed_metric_is_caught_while_other_stages_agree(recorded: Project) 
         f"results/transfer/{TASK}/{VARIANT}/0/metrics.json",
     ):
         assert [line for line in told.splitlines() if file in line and " equal" in line], told
-    assert recorded.run("git", "status", "--porcelain") == before  # it worked elsewhere
+    assert recorded.command("git", "status", "--porcelain") == before  # it worked elsewhere
 
 
 def test_what_cannot_be_verified_is_refused(recorded: Project) -> None:
@@ -83,10 +75,10 @@ def test_the_whole_pipeline_agrees_in_every_bit(recorded: Project) -> None:
     ("file", "old", "new", "stale"),
     [
         (
-            "src/ccwm/training/run.py",
+            "src/ccwm/training/loop.py",
             'named_seed("weights", seed)',
             'named_seed("weights", seed + 1)',
-            "run.py modified",
+            "loop.py",
         ),
         ("params.yaml", "weight: 1.0", "weight: 0.5", "retrace"),
     ],
@@ -101,7 +93,7 @@ def test_a_change_that_was_not_run_is_caught(recorded: Project, file: str, old: 
     assert code == 1
     assert [line for line in told.splitlines() if "sources and settings" in line and stale in line], told
     for name in (f"models/{TASK}/{VARIANT}/0", "losses.csv", "curve.csv"):
-        assert [line for line in told.splitlines() if f"train@{AGENT}" in line and name in line and "differs" in line]
+        assert [line for line in told.splitlines() if f"{TRAIN}" in line and name in line and "differs" in line]
 
 
 @pytest.mark.slow

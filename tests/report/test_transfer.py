@@ -80,7 +80,7 @@ def test_a_rescaled_reward_alone_must_change_nothing(tmp_path: Path) -> None:
 
 def test_the_section_has_check_table_and_heat_map(report: Report) -> None:
     blocks = build(report)
-    assert blocks[0].style == "check"
+    assert blocks[0].style == "check passed"
     table = one(blocks, Table)
     assert [row[0].text for row in table.rows] == ["nothing", "R", "R+M", "R+M+F", "R+M+S+F"]
     assert one(blocks, Picture).file == "transfer-walker_walk"

@@ -9,7 +9,7 @@ import time
 
 import pytest
 import torch
-from project import assert_ended, is_alive
+from project import assert_ended, children_of, is_alive
 
 from ccwm.errors import UserError
 from ccwm.settings.agent import Trainer
@@ -74,14 +74,19 @@ time.sleep(600)
 def test_a_rank_ends_with_its_launcher(launcher: str) -> None:
     """A shell starts the rank, and either is ended, or is not the process that the rank was told of."""
     with subprocess.Popen(
-        ["sh", "-c", f'export CCWM_LAUNCHER={"1" if launcher == "dead before" else "$$"}; "$0" -c "$1" & wait', sys.executable, RANK],
+        [
+            "sh",
+            "-c",
+            f'export CCWM_LAUNCHER={"1" if launcher == "dead before" else "$$"}; "$0" -c "$1" & wait',
+            sys.executable,
+            RANK,
+        ],
         stdout=subprocess.PIPE,
         text=True,
     ) as shell:
-        children = f"/proc/{shell.pid}/task/{shell.pid}/children"
-        while not (found := open(children).read().split()):
+        while not (found := children_of(shell.pid)):
             time.sleep(0.01)
-        rank = int(found[0])
+        (rank,) = found
         if launcher == "dies":
             assert shell.stdout is not None
             assert shell.stdout.readline() == "ready\n"

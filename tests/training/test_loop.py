@@ -66,9 +66,7 @@ def data(collected: Project) -> Path:
 def run(
     data: Path, folder: Path, settings: Mapping[str, Any], log: Log = lambda *_: None, **changes: Mapping[str, Any]
 ) -> Trained:
-    config: AgentConfig = write_params(
-        folder / "params.yaml", {"train": {**TWO_UPDATES, **settings}, **changes}
-    ).agent
+    config: AgentConfig = write_params(folder / "params.yaml", {"train": {**TWO_UPDATES, **settings}, **changes}).agent
     with hidden_progress():
         return train(config, TRAIN, data=data, work=folder / "work", log=log, label="")
 

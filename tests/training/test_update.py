@@ -41,7 +41,9 @@ def test_an_update_changes_every_part_once(updater: Updater, batches: list[Batch
     assert len(updater.adam.state) == len(list(updater.module.learner.parameters()))
 
 
-def test_a_loss_reaches_the_parameters_of_its_part_alone(module: CCWM, batches: list[Batch], collected: Project) -> None:
+def test_a_loss_reaches_the_parameters_of_its_part_alone(
+    module: CCWM, batches: list[Batch], collected: Project
+) -> None:
     """Without learning rates for actor and critic, only the world model moves."""
     config = collected.settings().agent
     rates = config.optimiser.model_copy(update={"actor_lr": 0.0, "critic_lr": 0.0})
@@ -66,7 +68,9 @@ def test_averages_are_means_since_the_last_call(updater: Updater, batches: list[
         both.step(batch)
     means = {name: (singles[0][name] + singles[1][name]) / 2 for name in singles[0]}
     assert both.averages() == pytest.approx(means, rel=1e-6)
-    assert {"model/observation", "model/kl", "retrace/loss", "actor/loss", "critic/loss", "grad_norm/model"} <= set(means)
+    assert {"model/observation", "model/kl", "retrace/loss", "actor/loss", "critic/loss", "grad_norm/model"} <= set(
+        means
+    )
 
 
 def test_a_resumed_updater_does_not_differ_in_a_bit(updater: Updater, batches: list[Batch]) -> None:

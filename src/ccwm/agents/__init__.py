@@ -1,1 +1,1 @@
-"""The world model, the actor_critic and the recurrent policy."""
+"""The world model, actor and critic and the recurrent policy."""

@@ -53,7 +53,7 @@ class Agent(Learner):
         return RecurrentPolicy(self.world_model, self.actor_critic.actor, exploration=exploration)
 
     def reset(self, batch: int = 1) -> None:
-        """Begin an episode in each of ``batch`` environments."""
+        """Start an episode in each of ``batch`` environments."""
         self.policies = [self.policy() for _ in range(batch)]
 
     def act(self, observation: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ class Agent(Learner):
         shape = self.card.observation_shape
         single = len(self.policies) == 1 and np.ndim(observation) == len(shape)
         if not self.policies:
-            raise UserError("the agent has not begun an episode", hint="call reset(batch) before the first act")
+            raise UserError("reset() has not been called", hint="call reset(batch) before the first act")
         batch = observation[None] if single else observation
         self._check(batch)
         actions = np.stack([policy.act(row) for policy, row in zip(self.policies, batch, strict=True)])

@@ -10,7 +10,7 @@ from ccwm.seeds import named_seed
 
 
 class Policy(Protocol):
-    """Whatever can act in one environment."""
+    """Acts in one environment."""
 
     def reset(self, seed: int) -> None:
         """Start an episode; all randomness in it is a function of the seed."""

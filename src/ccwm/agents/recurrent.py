@@ -24,7 +24,7 @@ class RecurrentPolicy:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Begin an episode; all randomness in it is a function of the seed."""
+        """Start an episode; all randomness in it is a function of the seed."""
         self.random = np.random.default_rng(named_seed("explore", seed))
         self.state: LatentState | None = None  # [1, ·]
         self.action: Tensor | None = None  # [1, A]

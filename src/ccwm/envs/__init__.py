@@ -1,4 +1,4 @@
-"""Gymnasium environments: the DeepMind Control suite, mazes, and anybody's own."""
+"""Gymnasium environments: the DeepMind Control suite, mazes, and user-defined ones."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Anybody's gymnasium environment with continuous actions: ``gym:<id>`` or ``<module>:<Class>``."""
+"""Any gymnasium environment with continuous actions: ``gym:<id>`` or ``<module>:<Class>``."""
 
 from __future__ import annotations
 

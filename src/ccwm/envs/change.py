@@ -18,7 +18,7 @@ class Change:
     """
 
     reward: float = 1.0
-    """Factor of every reward, whatever the units."""
+    """Factor of every reward, for both units."""
     mass: float | None = None
     """Total mass (kg)."""
     friction: tuple[float, float, float] | None = None

@@ -16,7 +16,7 @@ from ccwm.envs.world import Image, Outcome, Vector, scale_action
 
 FAST = {"shadow": False, "reflection": False}
 MODEL_SEED = 0
-"""Seed of models that dm_control randomises (lqr): a task is one world, whatever the episode's seed."""
+"""Seed of models that dm_control randomises (lqr): a task has one model for all episode seeds."""
 
 
 class SuiteWorld:

@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 def may_pass(kinds: tuple[str, ...], here: tuple[int, int], there: tuple[int, int]) -> bool:
-    """Whether one may go from a cell to one beside it: a pit is never left, a one-way door never backwards."""
+    """Whether a move to a neighbouring cell is allowed: never out of a pit or backwards through a one-way door."""
     if kinds[there[0]][there[1]] == "#":
         return False
     kind = kinds[here[0]][here[1]]

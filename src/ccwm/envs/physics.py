@@ -1,4 +1,4 @@
-"""Transfer worlds of the suite: a domain's own model, edited where its author wrote it, and compiled anew.
+"""Changed models of the suite: a domain's XML is edited, then compiled.
 
 ``factor`` multiplies what the compiler resolved: total mass, the friction of every geom, the stiffness and damping of
 every joint, gravity. ``absolute`` replaces what the XML states: total mass, gravity, and the friction, stiffness or
@@ -32,7 +32,7 @@ DEFAULTS = {"friction": "geom", "stiffness": "joint", "damping": "joint"}
 def changed_models(domain: ModuleType, change: Change) -> Iterator[None]:
     """While open, every model that a suite domain builds is built with the change.
 
-    All domains, whatever they do to their XML first, hand it to their own ``Physics.from_xml_string``.
+    All domains, after any edits of their own, hand it to their own ``Physics.from_xml_string``.
     """
 
     def build(cls: Any, xml: str | bytes, assets: Mapping[str, bytes] | None = None) -> Any:
@@ -77,7 +77,7 @@ def _parse(text: str, assets: Mapping[str, bytes]) -> mujoco.MjSpec:
 
 def _compile(spec: mujoco.MjSpec) -> mujoco.MjModel:
     with warnings.catch_warnings():
-        # Cheetah's own XML states its mass this way; nobody here can change that.
+        # Cheetah's own XML states its mass this way; which is fixed in dm_control.
         warnings.filterwarnings("ignore", "compiler attribute 'settotalmass' is deprecated")
         return spec.compile()
 

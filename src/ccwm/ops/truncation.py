@@ -9,7 +9,7 @@ VALUE_FLOOR = 1e-2
 """ε: a windowed value closer to zero than this is compared as if it were this large, so that noise around zero, with
 an absolute change below η · ε, is never called sudden."""
 LEAST_SUDDEN = 1e-2
-"""The least η that `auto` takes: where a value is at rest most of the time, a change of a hundredth is no event yet."""
+"""The least η that `auto` takes: where a value is at rest most of the time, a change of a hundredth does not count as sudden."""
 
 
 def relative_changes(value: Tensor, *, window: int) -> Tensor:
@@ -42,7 +42,7 @@ def adaptive_mask(value: Tensor, *, threshold: float | Tensor, window: int, look
 def algorithm1_mask(value: Tensor, *, threshold: float | Tensor, window: int) -> Tensor:
     """Algorithm 1, line 9, to the letter: M_k = ∨_{j=k−S}^{k} (Δ_j < η).   [T, B] → bool [T, B].
 
-    A state none of whose Δ_j exists is kept: there is no evidence against it.
+    A state none of whose Δ_j exists is kept: no comparison covers it.
     """
     calm = relative_changes(value, window=window) < threshold
     kept = torch.ones_like(value, dtype=torch.bool)

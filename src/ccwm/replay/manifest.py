@@ -1,7 +1,7 @@
 """``manifest.jsonl``: one line of JSON for each stored episode, in the order in which they were collected.
 
-The line is written after its episode, so that a line is a promise: an episode without one was never reported as
-written. A last line without its newline was torn by a kill; it promises nothing and the next line replaces it.
+The line is written after its episode, so that an episode without a line was never reported as
+written. A last line without its newline was torn by a kill; the next line replaces it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Entry(BaseModel):
-    """One line: what the store promises about one episode."""
+    """One line: what the store records of one episode."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, serialize_by_alias=True, validate_by_name=True

@@ -21,7 +21,7 @@ class WindowSampler:
     """Draws batches of B windows of T consecutive steps; no window crosses an episode's end.
 
     ``sampling`` is ``episodes`` (uniform over episodes, then over starts; Dreamer's way) or ``steps`` (uniform over all
-    windows). The batch of an update is the same after a restart, in another process, and whatever was appended later
+    windows). The batch of an update is the same after a restart, in another process, and after later appends
     if ``episodes`` says how many there were. ``columns`` says which of the B windows are read, where processes share
     a batch.
     """

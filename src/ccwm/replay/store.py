@@ -126,14 +126,14 @@ class EpisodeStore:
         self._refuse_read_only()
         if not 0 <= count <= len(self):
             raise ValueError(f"{self.directory} holds {len(self)} episodes, it cannot be cut to {count}")
-        # The manifest first: a kill in between leaves files that no line promises, and the next append overwrites them.
+        # The manifest first: a kill in between leaves files without a line, and the next append overwrites them.
         for entry in self._manifest.truncate(count):
             (self.directory / entry.name).unlink(missing_ok=True)
         self._damaged = {index: reason for index, reason in self._damaged.items() if index < count}
         sync_directory(self.directory)
 
     def _store(self, data: bytes, episode: Episode) -> None:
-        """Write the file, then the manifest's line that promises it; without the line, take the file back."""
+        """Write the file, then the manifest's line; without the line, take the file back."""
         self._refuse_read_only()
         entry = Entry(
             name=f"{len(self):06d}.safetensors",

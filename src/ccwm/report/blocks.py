@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -101,7 +101,7 @@ class Details:
 
     block: ClassVar = "details"
     summary: str
-    blocks: list[Block]
+    blocks: Sequence[Block]
 
 
 Block = Words | Heading | Table | Picture | Video | Panels | Legend | Details

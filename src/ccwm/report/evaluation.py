@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ccwm.cells import Cell
 from ccwm.report import format
@@ -11,33 +11,21 @@ from ccwm.report.blocks import Block, Entry, Table
 from ccwm.report.claims import Quoted
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
-from ccwm.report.statistics import Estimate, average, estimate, paired_difference, stratified_iqm
+from ccwm.report.statistics import Estimate, Middle, average, averaged, estimate, paired_difference, stratified_iqm
 from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.report.words import say
 from ccwm.studies.returns import Metrics, read_metrics, read_returns
 from ccwm.training import collect
 
 
 class Evaluation(NamedTuple):
-    """Greedy returns of one variant; spread and interval are over seeds, or over episodes where one seed ran."""
+    """Greedy returns of one variant, over seeds, or over episodes where one seed ran; metrics are means over seeds."""
 
-    task: str
     variant: str
     cells: tuple[Cell, ...]
-    episodes: int
-    mean: float
-    sd: float | None
-    low: float | None
-    high: float | None
-    iqm: float
-    iqm_low: float | None
-    iqm_high: float | None
-    score: float | None
-    success_rate: float | None
-    random_mean: float | None
-    random_sd: float | None
-    random_low: float | None
-    random_high: float | None
-    best_possible: float | None
+    returns: Estimate
+    middle: Middle
+    metrics: Metrics
 
 
 class Aggregate(NamedTuple):
@@ -46,34 +34,19 @@ class Aggregate(NamedTuple):
     variant: str
     cells: tuple[Cell, ...]
     tasks: int
-    iqm: float
-    iqm_low: float | None
-    iqm_high: float | None
+    middle: Middle
 
 
 def summarise(results: Results, task: str) -> list[Evaluation]:
     """One row for each variant that was evaluated on the task."""
     rows = []
     for variant, found in results.load("evaluate", task, read_metrics).items():
-        metrics = list(found.values())
-        over = {key: average(getattr(of, key) for of in metrics) for key in Metrics._fields}
-        mean, sd, low, high, _ = estimate([of.return_mean for of in metrics])
-        returns = [of.return_mean for of in metrics]
-        if len(metrics) == 1:
-            sd, low, high = over["return_sd"], over["return_low"], over["return_high"]
-            returns = list(_by_episode(results, next(iter(found))).values()) or returns
-        shared = ("score", "success_rate", "random_mean", "random_sd", "random_low", "random_high", "best_possible")
-        rows.append(
-            Evaluation(
-                task,
-                variant,
-                tuple(found),
-                sum(of.episodes for of in metrics),
-                *(mean, sd, low, high),
-                *stratified_iqm([returns]),
-                *(over[key] for key in shared),
-            )
-        )
+        means = [of.return_mean for of in found.values()]
+        metrics, returns, values = averaged(list(found.values())), estimate(means), means
+        if len(found) == 1:
+            returns = Estimate(means[0], metrics.return_sd, metrics.return_low, metrics.return_high, 1)
+            values = list(_by_episode(results, next(iter(found))).values()) or means
+        rows.append(Evaluation(variant, tuple(found), returns, stratified_iqm([values]), metrics))
     return rows
 
 
@@ -95,7 +68,7 @@ def aggregate(results: Results) -> list[Aggregate]:
             variant,
             tuple(cell for of in scores.values() for cell in of[variant]),
             len(scores),
-            *stratified_iqm([list(of[variant].values()) for of in scores.values()]),
+            stratified_iqm([list(of[variant].values()) for of in scores.values()]),
         )
         for variant in variants
     ]
@@ -110,7 +83,7 @@ def random_level(results: Results, task: str) -> float | None:
 
 def best_possible(results: Results, task: str) -> float | None:
     """The best possible return of an episode of this study; None where it is unknown."""
-    return next((row.best_possible for row in summarise(results, task) if row.best_possible is not None), None)
+    return average(results.read(cell, read_metrics).best_possible for cell in results.cells("evaluate", task=task))
 
 
 def return_difference(results: Results, task: str, variant: str) -> tuple[Estimate, str] | None:
@@ -145,36 +118,35 @@ def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quot
     """Greedy returns on one task; then the random policy, and what other work published."""
     several = [len(row.cells) > 1 for row in rows]
     over = "seeds" if all(several) else "episodes of one seed" if not any(several) else "seeds (episodes for one seed)"
-    first = rows[0]
+    first = rows[0].metrics
     best = "" if first.best_possible is None else f", {format.number(first.best_possible)}"
     published = [of for of in quoted if of.speaks_of(task, first.best_possible)]
     measured = table(
-        f"{task}: return of the greedy agent. Spread and 95% interval are over {over}, those of "
-        "the random policy over its episodes; IQM is the interquartile mean, with a bootstrap interval; "
-        f"score is 0 for the random policy and 1 for the best possible return{best}."
-        f"{_quoted_words(task, quoted, published)}",
+        say("evaluation", "table", task=task, over=over, best=best, quoted=_quoted_words(task, quoted, published)),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
-            ("Return (mean ± sd)", lambda row: sortable(format.spread(row.mean, row.sd), row.mean)),
-            ("95% interval", lambda row: interval(row.low, row.high)),
-            ("IQM", lambda row: number(row.iqm)),
-            ("95% of IQM", lambda row: interval(row.iqm_low, row.iqm_high)),
-            ("Score", lambda row: number(row.score)),
-            ("Success", lambda row: number(row.success_rate)),
-            ("Episodes", lambda row: number(row.episodes, format.whole)),
+            (
+                "Return (mean ± sd)",
+                lambda row: sortable(format.spread(*row.returns[:2]), row.returns.mean),
+            ),
+            ("95% interval", lambda row: interval(row.returns.low, row.returns.high)),
+            ("IQM", lambda row: number(row.middle.iqm)),
+            ("95% of IQM", lambda row: interval(row.middle.low, row.middle.high)),
+            ("Score", lambda row: number(row.metrics.score)),
+            ("Success", lambda row: number(row.metrics.success_rate)),
+            ("Episodes", lambda row: number(row.metrics.episodes * len(row.cells), format.whole)),
         ],
     )
 
     def line(**fields: Entry) -> list[Entry]:
         return [fields.get(heading.split()[0], Entry(format.NONE)) for heading in measured.headings]
 
-    if first.random_mean is not None:
-        random = sortable(format.spread(first.random_mean, first.random_sd), first.random_mean)
-        chance = line(Variant=text("random policy"), Return=random, Score=number(None if first.score is None else 0.0))
-        if "95% interval" in measured.headings:
-            chance[measured.headings.index("95% interval")] = interval(first.random_low, first.random_high)
-        measured.rows.append(chance)
+    random = sortable(format.spread(first.random_mean, first.random_sd), first.random_mean)
+    chance = line(Variant=text("random policy"), Return=random, Score=number(None if first.score is None else 0.0))
+    if "95% interval" in measured.headings:
+        chance[measured.headings.index("95% interval")] = interval(first.random_low, first.random_high)
+    measured.rows.append(chance)
     for of in published:
         name = Entry(f"{of.method}, quoted", of.method)
         measured.rows.append(line(Variant=name, Return=number(of.returns[task])))
@@ -184,35 +156,43 @@ def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quot
 def _quoted_words(task: str, known: Sequence[Quoted], published: Sequence[Quoted]) -> str:
     if published:
         each = [f"{of.method} from {of.inputs} at {format.scientific(of.env_steps)} steps" for of in published]
-        return f" Quoted, not measured here: {format.listing(each)} ({published[0].source})."
-    if others := [of for of in known if task in of.returns]:
-        methods, best = format.listing([of.method for of in others]), format.number(others[0].best_possible)
-        return f" The published returns of {methods} are of episodes with a best possible return of {best}: not quoted."
-    return f" Nothing is quoted for this task from {format.listing([of.method for of in known])}." if known else ""
+        return say("evaluation", "quoted", methods=format.listing(each), source=published[0].source)
+    others = [of for of in known if task in of.returns] or list(known)
+    if not others:
+        return ""
+    name = "other_episodes" if task in others[0].returns else "none"
+    methods, best = format.listing([of.method for of in others]), format.number(others[0].best_possible)
+    return say("evaluation", name, methods=methods, best=best)
 
 
 def aggregate_table(rows: list[Aggregate]) -> Table:
     """Scores over all tasks."""
     return table(
-        f"Score over {rows[0].tasks} tasks: interquartile mean over all seeds of all tasks, with a 95% stratified "
-        "bootstrap interval (seeds are drawn anew within each task). 0 is the random policy, 1 the best possible.",
+        say("evaluation", "aggregate", tasks=rows[0].tasks),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
-            ("IQM of score", lambda row: number(row.iqm)),
-            ("95% interval", lambda row: interval(row.iqm_low, row.iqm_high)),
+            ("IQM of score", lambda row: number(row.middle.iqm)),
+            ("95% interval", lambda row: interval(row.middle.low, row.middle.high)),
             ("Agents", lambda row: number(len(row.cells), format.whole)),
         ],
     )
+
+
+def record(row: Evaluation) -> dict[str, Any]:
+    """A row for ``evaluation.csv``."""
+    over = {"mean": row.returns.mean, "sd": row.returns.sd, "low": row.returns.low, "high": row.returns.high}
+    middle = {"iqm": row.middle.iqm, "iqm_low": row.middle.low, "iqm_high": row.middle.high}
+    return {"variant": row.variant, "cells": row.cells, **over, **middle, **row.metrics._asdict()}
 
 
 def build(report: Report) -> list[Block]:
     """A table over all tasks, and one for each."""
     results = report.results
     rows = {task: found for task in results.study.tasks if (found := summarise(results, task))}
-    report.csv("evaluation", [row._asdict() for of in rows.values() for row in of])
+    report.csv("evaluation", [{"task": task, **record(row)} for task, of in rows.items() for row in of])
     together = aggregate(results)
-    report.csv("aggregate", [row._asdict() for row in together])
+    report.csv("aggregate", [{**row._asdict(), **row.middle._asdict()} for row in together])
     quoted = report.paper.quoted if report.paper is not None else ()
     each = [evaluation_table(task, of, quoted=quoted) for task, of in rows.items()]
     return [*([aggregate_table(together)] if together else []), *each]

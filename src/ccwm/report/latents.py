@@ -14,6 +14,7 @@ from ccwm.report.blocks import Block, Entry, Heading, Panels, Table, Words
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import average
 from ccwm.report.table import number, table, text
+from ccwm.report.words import say
 from ccwm.studies.embeddings import read_maps, read_numbers
 from ccwm.studies.maps import TrajectoryMap, draw_trajectory, draw_truncated, draw_values
 
@@ -56,11 +57,7 @@ def latents_table(task: str, rows: list[Row]) -> Table:
         return lambda row: number(row.numbers[key])
 
     return table(
-        f"{task}: the numbers beside the maps, means over seeds. Trustworthiness: 1 where neighbours in the map are "
-        "neighbours in the latent space. Overlap: share of nearest true states that a state and the one retraced to it "
-        "have in common; beside it the same with the next state itself in the place of the retraced one (not going "
-        "back at all), and by chance. Value smoothness: 1 where neighbours have the same value, 0 where they differ as "
-        "any two states do, in the latent space and in the map.",
+        say("latents", "table", task=task),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
@@ -84,21 +81,20 @@ def map_figure(
 
 def _panels(report: Report, task: str, variant: str, whole: TrajectoryMap, late: TrajectoryMap) -> Panels:
     first = len(whole.true) - len(late.true)
-    shown = {
-        "trajectory": (map_figure(draw_trajectory, whole), f"{len(whole.true)} steps."),
-        "late": (
-            map_figure(draw_trajectory, late, first=first),
-            f"The last {len(late.true)} of them, mapped on their own.",
-        ),
-        "truncated": (
-            map_figure(draw_truncated, whole),
-            "Transitions that the value says should leave the retrace loss, whether the variant truncates or not.",
-        ),
+    drawn = {
+        "trajectory": (map_figure(draw_trajectory, whole), len(whole.true)),
+        "late": (map_figure(draw_trajectory, late, first=first), len(late.true)),
+        "truncated": (map_figure(draw_truncated, whole), len(whole.true)),
     }
     return Panels(
         [
-            report.picture(figure, f"{name}-{task}-{variant}", f"{name} map of {variant} on {task}", note=note)
-            for name, (figure, note) in shown.items()
+            report.picture(
+                figure,
+                f"{name}-{task}-{variant}",
+                f"{name} map of {variant} on {task}",
+                note=say("latents", name, steps=steps),
+            )
+            for name, (figure, steps) in drawn.items()
         ]
     )
 
@@ -120,10 +116,7 @@ def build(report: Report) -> list[Block]:
         firsts = {variant: next(iter(of)) for variant, of in found.items()}
         maps = {variant: results.read(cell, read_maps) for variant, cell in firsts.items()}
         values = {variant: of[2] for variant, of in maps.items()}
-        note = (
-            "States of held-out random episodes and of new episodes of the exploring agent, drawn at random and "
-            "coloured by value, on one scale for all variants; each variant has a map of its own states."
-        )
+        note = say("latents", "values")
         figure = map_figure(draw_values, values, size=(max(9.6, 3.2 * len(maps)), 4.2))
         blocks: list[Block] = [
             report.picture(figure, f"values-{task}", f"States coloured by value on {task}", note=note, style="strip")
@@ -139,8 +132,7 @@ def build(report: Report) -> list[Block]:
     if not blocks:
         return []
     report.csv("embeddings", pd.concat(everything))
-    intro = "t-SNE of the world model's states. Distances between far groups, and the axes, mean nothing; the numbers"
-    return [Words(f"{intro} in the table are about neighbours."), *blocks]
+    return [Words(say("latents", "intro")), *blocks]
 
 
 SECTION = Section("latents", "Maps of latent states", build, {"rollout-viz": FILES})

@@ -18,6 +18,7 @@ from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Curve, estimate, over_seeds, track
 from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.report.words import say
 from ccwm.training.history import mean_height, read_curve, read_metrics
 
 FILES = ("curve.csv",)
@@ -109,10 +110,6 @@ def summarise(results: Results, task: str, *, target_score: float) -> list[Learn
 def learning_table(task: str, rows: list[Learning]) -> Table:
     """The learning curves of one task in numbers."""
     target = rows[0].target
-    caption = f"{task}: mean height of the learning curve (its area divided by its width) and mean of its last tenth"
-    caption += ", with 95% intervals over seeds." if any(len(row.cells) > 1 for row in rows) else "."
-    if target is not None:
-        caption += " Steps: environment steps to the first evaluation at that return, median over seeds."
 
     def reached(row: Learning) -> str:
         return format.NONE if row.reached is None else f"{row.reached} of {len(row.cells)}"
@@ -121,7 +118,7 @@ def learning_table(task: str, rows: list[Learning]) -> Table:
         return "not reached" if row.target is not None and row.steps is None else format.whole(row.steps)
 
     return table(
-        caption,
+        say("learning", "table", task=task),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
@@ -176,16 +173,9 @@ def build(report: Report) -> list[Block]:
         return []
     rows = {task: summarise(results, task, target_score=report.target_score) for task in curves}
     report.csv("learning", [row._asdict() for of in rows.values() for row in of])
-    spread = (
-        "Lines are means over seeds, bands ± one standard deviation over seeds."
-        if len(results.study.seeds) > 1
-        else "One seed: lines are means over the episodes of each evaluation, bands ± one standard deviation over them."
-    )
+    spread = say("learning", "seeds" if len(results.study.seeds) > 1 else "seed")
     return [
-        Words(
-            f"Return of the greedy agent while it trains. {spread} Dashed: the random policy. Dotted, where there is "
-            "one: what other work published, quoted and not measured here."
-        ),
+        Words(say("learning", "intro", spread=spread)),
         Panels(
             [
                 report.picture(learning_figure(report, task, of), f"learning-{task}", f"Learning curves on {task}")

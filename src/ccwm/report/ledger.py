@@ -17,7 +17,8 @@ from ccwm.report.claims import Claim, Measure, Paper, Scale
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, estimate, paired_difference
-from ccwm.report.verdict import RULES, Verdict, tally, weigh
+from ccwm.report.verdict import Verdict, tally, weigh
+from ccwm.report.words import say
 from ccwm.studies import embeddings, prediction, returns, transfer
 from ccwm.training import history
 
@@ -30,6 +31,8 @@ METRICS: dict[str, Callable[[Path], Any]] = {
 """Readers of metrics.json by stage."""
 TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {"embeddings.csv": embeddings.read_numbers}
 """Readers of the tables that a claim may name."""
+RULES = ("greater", "comparable", "no_worse", "at_least", "tally")
+"""The kinds of rule that the page explains."""
 CURVES = {"area": learning.curve_area, "end": learning.curve_end}
 
 
@@ -233,20 +236,17 @@ def build(report: Report) -> list[Block]:
     report.csv("claims", records(lines))
     run = [line for line in lines if line.verdict is not Verdict.NOT_RUN]
     waiting = [line for line in lines if line.verdict is Verdict.NOT_RUN]
-    blocks: list[Block] = [Words(f"{summary(lines)} Each is a line of claims.yaml, from {report.paper.title}.")]
+    blocks: list[Block] = [Words(say("claims", "intro", summary=summary(lines), title=report.paper.title))]
     if run:
         blocks.append(claims_table(run))
     if waiting:
         blocks.append(Details(f"{len(waiting)} not run, and what each needs", [claims_table(waiting)]))
-    rule = (
-        f"Fewer than {scale.seeds} seeds, or less than {scale.budget:.0%} of the paper’s environment steps, is "
-        "undecided, whatever the numbers. Intervals are t intervals over seeds, differences are paired by seed. "
-        "By its kind, a claim agrees where:"
-    )
-    last = "Otherwise it is undecided. The rule looks at tasks, variants, seeds and steps, not at the sizes of "
-    last += "observations and networks."
-    kinds = [Words(f"{kind}: {words}.", "point") for kind, words in RULES]
-    return [*blocks, Details("How a verdict is given", [Words(rule), *kinds, Words(last)])]
+    rule = [
+        Words(say("claims", "scale", seeds=scale.seeds, budget=scale.budget)),
+        *(Words(say("claims", kind), "point") for kind in RULES),
+        Words(say("claims", "otherwise")),
+    ]
+    return [*blocks, Details("How a verdict is given", rule)]
 
 
 SECTION = Section("claims", "The paper’s claims", build, {})

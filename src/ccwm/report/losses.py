@@ -13,6 +13,7 @@ from ccwm.report.blocks import Block, Legend, Panels, Picture, Words
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Curve, over_seeds
+from ccwm.report.words import say
 from ccwm.training.history import COUNTERS, read_losses
 
 FILES = ("losses.csv",)
@@ -77,7 +78,7 @@ def build(report: Report) -> list[Block]:
         return [Panels([*small], "small", whole)]
 
     blocks = report.by_task(of_task)
-    intro: list[Block] = [Words("Every logged term against environment steps."), Legend(report.colours)]
+    intro: list[Block] = [Words(say("losses", "intro")), Legend(report.colours)]
     return [*intro, *blocks] if blocks else []
 
 

@@ -10,6 +10,7 @@ from ccwm.report import evaluation, figures, format, learning, prediction
 from ccwm.report.results import MEASURED, Results
 from ccwm.report.section import Report
 from ccwm.report.statistics import Estimate, average
+from ccwm.report.words import say
 from ccwm.studies.images import write_figure
 from ccwm.studies.strips import WIDTH, draw_strip, strip_height
 from ccwm.training.history import read_metrics
@@ -32,17 +33,18 @@ def head(results: Results) -> Head:
 def comparison(results: Results) -> str:
     """What was compared, on what, and with what budget."""
     study = results.study
-    what = (
-        f"{format.listing(study.variants)} on {format.listing(study.tasks)}, {format.count(len(study.seeds), 'seed')}"
-    )
     trained = [results.read(cell, read_metrics) for cell in results.cells("train")]
     steps, updates = (average(getattr(of, key) for of in trained) for key in ("env_steps", "updates"))
-    if steps is None or updates is None:
-        return f"{what} each. No training has finished yet."
-    budget = f"{format.count(round(steps), 'environment step')} (simulator frames) and "
-    budget += format.count(round(updates), "update")
-    mixed = ", on average" if len({of.env_steps for of in trained}) > 1 else ""
-    return f"{what} each. Each agent was trained for {budget}{mixed}."
+    budget = say("head", "untrained")
+    if steps is not None and updates is not None:
+        spent = {
+            "steps": format.count(round(steps), "environment step"),
+            "updates": format.count(round(updates), "update"),
+            "mixed": ", on average" if len({of.env_steps for of in trained}) > 1 else "",
+        }
+        budget = say("head", "budget", **spent)
+    variants, tasks, seeds = format.listing(study.variants), format.listing(study.tasks), len(study.seeds)
+    return say("head", "compared", variants=variants, tasks=tasks, seeds=format.count(seeds, "seed"), budget=budget)
 
 
 def outcome(results: Results, task: str) -> str:
@@ -51,53 +53,47 @@ def outcome(results: Results, task: str) -> str:
     said = []
     if rows:
         known = [
-            f"{row.variant} {format.number(row.mean)}"
-            + ("" if row.low is None else f" ({format.interval(row.low, row.high)})")
+            f"{row.variant} {format.number(row.returns.mean)}"
+            + ("" if row.returns.low is None else f" ({format.interval(row.returns.low, row.returns.high)})")
             for row in rows
         ]
         if (random := evaluation.random_level(results, task)) is not None:
             known.append(f"random policy {format.number(random)}")
-        said.append(f"Return with its 95% interval: {', '.join(known)}.")
+        said.append(say("head", "returns", returns=", ".join(known)))
     for row in rows:
         found = evaluation.return_difference(results, task, row.variant)
         if row.variant != results.reference and found is not None:
             said.append(difference_words(row.variant, results.reference, *found))
     if predicted := prediction.summarise(results, task):
         useful, median = (
-            format.listing([f"{format.steps(getattr(row, key))} ({row.variant})" for row in predicted])
-            for key in ("useful_steps", "useful_median")
+            format.listing([f"{format.steps(getattr(row.metrics, key))} ({row.variant})" for row in predicted])
+            for key in ("useful_steps_of_mean", "useful_steps_median")
         )
-        said.append(
-            f"The mean error of open-loop prediction stays below a frozen frame’s for {useful} of "
-            f"{predicted[0].horizon} steps; in the median episode for {median}."
-        )
-    return " ".join(said) or "Nothing has been evaluated yet."
+        horizon = predicted[0].metrics.horizon
+        said.append(say("head", "prediction", useful=useful, horizon=horizon, median=median))
+    return " ".join(said) or say("head", "nothing")
 
 
 def difference_words(variant: str, reference: str, difference: Estimate, pairs: str) -> str:
     """The verdict on a difference: clear only where its 95% interval leaves out zero."""
-    size = format.signed(difference.mean)
-    if difference.low is None or difference.high is None:
-        return f"{variant} − {reference} is {size} from a single pair: no interval, so no verdict."
-    paired = f"95% interval {format.interval(difference.low, difference.high)}, {difference.n} paired {pairs}"
-    if difference.low > 0:
-        return f"{variant} is ahead of {reference} by {format.number(difference.mean)} ({paired})."
-    if difference.high < 0:
-        return f"{variant} is behind {reference} by {format.number(-difference.mean)} ({paired})."
-    return f"There is no clear difference between {variant} and {reference}: {size} ({paired})."
+    about = {"variant": variant, "reference": reference, "size": format.signed(difference.mean)}
+    low, high = difference.low, difference.high
+    if low is None or high is None:
+        return say("head", "pair", **about)
+    about["paired"] = f"95% interval {format.interval(low, high)}, {difference.n} paired {pairs}"
+    if low <= 0 <= high:
+        return say("head", "level", **about)
+    return say("head", "ahead" if low > 0 else "behind", **{**about, "size": format.number(abs(difference.mean))})
 
 
 def caveats(results: Results) -> list[str]:
     """What the numbers cannot say: few seeds, unfinished stages."""
-    said, seeds = [], len(results.study.seeds)
-    if seeds == 1:
-        said.append("1 seed: no statement about seeds. Intervals cover the episodes of one agent each.")
-    elif seeds < 5:
-        said.append(f"{seeds} seeds: intervals over seeds are wide and rough.")
-    absent = sum(len(results.missing(stage)) for stage in MEASURED)
-    expected = sum(len(results.expected(stage)) for stage in MEASURED)
+    seeds, said = len(results.study.seeds), []
+    if seeds < 5:
+        said.append(say("head", "one_seed" if seeds == 1 else "few_seeds", n=seeds))
+    absent, expected = (sum(len(of(stage)) for stage in MEASURED) for of in (results.missing, results.expected))
     if absent:
-        said.append(f"{absent} of {format.count(expected, 'result')} are missing; each section says which.")
+        said.append(say("head", "missing", absent=absent, expected=format.count(expected, "result")))
     return said
 
 

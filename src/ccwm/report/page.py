@@ -27,20 +27,10 @@ from ccwm.report.blocks import Block, Details, Words, cell_groups
 from ccwm.report.claims import Paper
 from ccwm.report.results import Results
 from ccwm.report.section import Report
+from ccwm.report.words import say
 from ccwm.settings import schema
 
-MODULES = (
-    ledger,
-    learning,
-    evaluation,
-    prediction,
-    retracing,
-    latents,
-    truncation,
-    transfer,
-    tuning,
-    losses,
-)
+MODULES = (ledger, learning, evaluation, prediction, retracing, latents, truncation, transfer, tuning, losses)
 SECTIONS = tuple(module.SECTION for module in MODULES)
 """In the order of the page."""
 NAMED = 8
@@ -78,20 +68,18 @@ def missing(results: Results, needs: dict[str, tuple[str, ...]]) -> list[Block]:
     said: list[Block] = []
     for stage, files in needs.items():
         if absent := results.missing(stage):
-            what = absent[0] if len(absent) == 1 else stage
-            start = f"Missing: {len(absent)} of {len(results.expected(stage))} {stage} results. Run `dvc repro {what}`."
-            said += _named(start, absent)
+            about = {"stage": stage, "expected": len(results.expected(stage))}
+            said += _named("cells", absent, target=absent[0] if len(absent) == 1 else stage, **about)
         if lost := results.missing_files(stage, files):
-            start = f"Missing: {len(lost)} files. Fetch them with `dvc pull`, or write them again with `dvc repro`."
-            said += _named(start, lost)
+            said += _named("files", lost)
     return said
 
 
-def _named(start: str, names: list[str]) -> list[Block]:
-    said: list[Block] = [Words(f"{start} {' '.join(names[:NAMED])}", "missing")]
-    if rest := names[NAMED:]:
-        said.append(Details(f"and {len(rest)} more", [Words(" ".join(rest), "missing")]))
-    return said
+def _named(kind: str, names: list[str], **values: Any) -> list[Block]:
+    text = say("missing", kind, n=len(names), names=" ".join(names[:NAMED]), **values)
+    rest = names[NAMED:]
+    more: list[Block] = [Details(f"and {len(rest)} more", [Words(" ".join(rest), "missing")])] if rest else []
+    return [Words(text, "missing"), *more]
 
 
 def render(path: Path, template: str, context: dict[str, Any]) -> None:

@@ -13,11 +13,12 @@ from matplotlib.ticker import MaxNLocator
 from ccwm.cells import Cell
 from ccwm.errors import UserError
 from ccwm.report import figures, format
-from ccwm.report.blocks import Block, Panels, Picture, Table, Video
+from ccwm.report.blocks import Block, Entry, Panels, Picture, Table, Video
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
-from ccwm.report.statistics import average, over_seeds
+from ccwm.report.statistics import averaged, over_seeds
 from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.report.words import say
 from ccwm.studies.images import write_figure
 from ccwm.studies.prediction import Metrics, read_errors, read_frames, read_horizons, read_metrics
 from ccwm.studies.strips import Strip, strip_figure, video
@@ -33,51 +34,17 @@ Frames = dict[str, dict[Cell, pd.DataFrame]]
 
 
 class Prediction(NamedTuple):
-    """Open-loop prediction of one variant, averaged over seeds."""
+    """Open-loop prediction of one variant: the study's metrics, averaged over seeds."""
 
-    task: str
     variant: str
     cells: tuple[Cell, ...]
-    episodes: int
-    context: int
-    horizon: int
-    useful_steps: float | None
-    useful_low: float | None
-    useful_high: float | None
-    useful_median: float | None
-    informed_steps: float | None
-    informed_low: float | None
-    informed_high: float | None
-    error: float | None
-    baseline_error: float | None
-    ssim: float | None
-    baseline_ssim: float | None
+    metrics: Metrics
 
 
 def summarise(results: Results, task: str) -> list[Prediction]:
     """One row for each variant whose open-loop prediction was measured on the task."""
-    rows = []
-    for variant, found in results.load("rollout-viz", task, read_metrics).items():
-        mean = {key: average(getattr(of, key) for of in found.values()) for key in Metrics._fields}
-        useful, informed = (
-            (mean[f"{name}_steps_of_mean"], mean[f"{name}_steps_of_mean_low"], mean[f"{name}_steps_of_mean_high"])
-            for name in ("useful", "informed")
-        )
-        rows.append(
-            Prediction(
-                task,
-                variant,
-                tuple(found),
-                sum(of.episodes for of in found.values()),
-                int(mean["context"] or 0),
-                int(mean["horizon"] or 0),
-                *useful,
-                mean["useful_steps_median"],
-                *informed,
-                *(mean[f"{name}_mean"] for name in ("error", "baseline_error", "ssim", "baseline_ssim")),
-            )
-        )
-    return rows
+    found = results.load("rollout-viz", task, read_metrics)
+    return [Prediction(variant, tuple(of), averaged(list(of.values()))) for variant, of in found.items()]
 
 
 def load_strips(results: Results, task: str) -> tuple[int, list[Strip]] | None:
@@ -109,25 +76,31 @@ def still_better(frames: list[pd.DataFrame], column: str, longest: int) -> np.nd
 
 def prediction_table(task: str, rows: list[Prediction]) -> Table:
     """Open-loop prediction on one task."""
+    first = rows[0].metrics
     return table(
-        f"{task}: {rows[0].context} frames seen, then {rows[0].horizon} steps predicted from actions alone on held-out "
-        "episodes. Useful steps: how long the mean error over episodes stays below that of the last seen frame, "
-        "repeated; median: how long it does in the median episode; informed: how long it stays below that of the mean "
-        "of all frames to predict, the best constant guess (several seeds are averaged). Error: MSE per pixel; SSIM: "
-        "structural similarity, 1 for the same; in brackets those of the frozen last frame.",
+        say("prediction", "table", task=task, context=first.context, horizon=first.horizon),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
-            ("Useful steps", lambda row: number(row.useful_steps, format.steps)),
-            ("95% interval", lambda row: interval(row.useful_low, row.useful_high, format.steps)),
-            ("Median", lambda row: number(row.useful_median, format.steps)),
-            ("Informed", lambda row: number(row.informed_steps, format.steps)),
-            ("95% interval", lambda row: interval(row.informed_low, row.informed_high, format.steps)),
-            ("Error", lambda row: sortable(format.beside(row.error, row.baseline_error), row.error)),
-            ("SSIM", lambda row: sortable(format.beside(row.ssim, row.baseline_ssim), row.ssim)),
-            ("Episodes", lambda row: number(row.episodes, format.whole)),
+            ("Useful steps", lambda row: number(row.metrics.useful_steps_of_mean, format.steps)),
+            ("95% interval", lambda row: _interval(row, "useful")),
+            ("Median", lambda row: number(row.metrics.useful_steps_median, format.steps)),
+            ("Informed", lambda row: number(row.metrics.informed_steps_of_mean, format.steps)),
+            ("95% interval", lambda row: _interval(row, "informed")),
+            ("Error", lambda row: _beside(row.metrics.error_mean, row.metrics.baseline_error_mean)),
+            ("SSIM", lambda row: _beside(row.metrics.ssim_mean, row.metrics.baseline_ssim_mean)),
+            ("Episodes", lambda row: number(row.metrics.episodes * len(row.cells), format.whole)),
         ],
     )
+
+
+def _interval(row: Prediction, which: str) -> Entry:
+    low, high = (getattr(row.metrics, f"{which}_steps_of_mean_{end}") for end in ("low", "high"))
+    return interval(low, high, format.steps)
+
+
+def _beside(value: float, baseline: float) -> Entry:
+    return sortable(format.beside(value, baseline), value)
 
 
 @figures.styled
@@ -170,7 +143,14 @@ def build(report: Report) -> list[Block]:
     """Strip, video, figures and a table for each task."""
     results = report.results
     rows = {task: found for task in results.study.tasks if (found := summarise(results, task))}
-    report.csv("prediction", [row._asdict() for of in rows.values() for row in of])
+    report.csv(
+        "prediction",
+        [
+            {"task": task, "variant": row.variant, "cells": row.cells, **row.metrics._asdict()}
+            for task, of in rows.items()
+            for row in of
+        ],
+    )
 
     def of_task(task: str) -> list[Block]:
         if task not in rows:
@@ -181,16 +161,14 @@ def build(report: Report) -> list[Block]:
             seed, strips = found
             blocks = [_strip(report, task, seed, strips[0])]
             frames = np.concatenate([video(strip) for strip in strips])
-            note = "The same as a video, every shown episode in turn."
-            panels.append(
-                report.video(frames, f"rollout-{task}", f"Truth, predictions and errors on {task}", note=note)
-            )
+            label = f"Truth, predictions and errors on {task}"
+            panels.append(report.video(frames, f"rollout-{task}", label, note=say("prediction", "video")))
         if errors := results.load("rollout-viz", task, read_errors, ("errors.csv",)):
             for measure, (label, _) in MEASURES.items():
                 figure = step_figure(task, measure, errors, report.colours)
                 panels.append(report.picture(figure, f"{measure}-{task}", f"{label} on {task}"))
         if horizons := results.load("rollout-viz", task, read_horizons, ("horizons.csv",)):
-            figure = horizon_figure(task, horizons, max(row.horizon for row in rows[task]), report.colours)
+            figure = horizon_figure(task, horizons, round(rows[task][0].metrics.horizon), report.colours)
             panels.append(report.picture(figure, f"horizons-{task}", f"Distribution of the horizon on {task}"))
         return [*blocks, *([Panels(panels)] if panels else []), prediction_table(task, rows[task])]
 
@@ -201,11 +179,7 @@ def build(report: Report) -> list[Block]:
 def _strip(report: Report, task: str, seed: int, strip: Strip) -> Picture:
     """The paper's figure as SVG, PDF and PNG."""
     figure = strip_figure(strip)
-    note = (
-        f"A held-out episode of {task} (seed {seed}). Left of the line the model sees each frame and reconstructs it; "
-        "right of it, it predicts from actions alone. Error: absolute difference from the truth, brighter is larger, "
-        "one scale for all variants."
-    )
+    note = say("prediction", "strip", task=task, seed=seed)
     saved = report.picture(figure, f"strip-{task}", f"Predicted frames on {task}", note=note, style="strip")
     write_figure(report.folder / "figures" / f"{saved.file}.png", figure, dpi=200)
     return saved

@@ -10,6 +10,7 @@ from ccwm.report.blocks import Block, Table, Words
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import average
 from ccwm.report.table import number, table, text
+from ccwm.report.words import say
 from ccwm.studies.retracing import Retraced, read_retracing, retracing_figure
 
 FILES = ("retracing.csv", "retracing.safetensors")
@@ -42,9 +43,7 @@ def summarise(variant: str, found: dict[Cell, Retraced]) -> Row:
 def retracing_table(task: str, rows: list[Row]) -> Table:
     """The shown steps in numbers."""
     return table(
-        f"{task}: the shown steps. Error: MSE per pixel of the frame decoded from the state z̃ that saw it, and from "
-        "the state ž retraced to it from the next one. Truncated: share of states that the value says should leave the "
-        "retrace loss, whether the variant truncates or not. Means over seeds.",
+        say("retracing", "table", task=task),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
@@ -77,13 +76,7 @@ def build(report: Report) -> list[Block]:
         return [*pictures, retracing_table(task, [summarise(variant, of) for variant, of in found.items()])]
 
     blocks = report.by_task(of_task)
-    intro = Words(
-        "A held-out episode, around its first transition that cannot be undone if it has one. Under each true frame: "
-        "what the state z̃ that saw it decodes to, and what ž, retraced to it from the next state, decodes to. Below "
-        "them the value, its relative change Δ with the threshold η, and the error of both decoded frames. Shaded: "
-        "states that the value says should leave the retrace loss. Red line: a transition that cannot be undone."
-    )
-    return [intro, *blocks] if blocks else []
+    return [Words(say("retracing", "intro")), *blocks] if blocks else []
 
 
 SECTION = Section("retracing", "Retracing", build, {"rollout-viz": FILES})

@@ -21,6 +21,7 @@ from ccwm.report.results import MEASURED, Results
 from ccwm.report.statistics import average
 from ccwm.report.table import number, sortable, table, text
 from ccwm.report.tuning import searches
+from ccwm.report.words import say
 
 SAID = ("run_id", "experiment", "commit", "settings_hash", "device")
 COSTS = ("seconds", "env_steps_per_second", "updates_per_second", "peak_memory_mb")
@@ -95,7 +96,7 @@ def cost_table(runs: Iterable[Run]) -> Table:
 
     stages = list(dict.fromkeys(stage for stage, _, _ in groups))
     return table(
-        "Means over seeds; memory is the most that any seed took.",
+        say("runs", "cost"),
         list(groups.values()),
         [
             ("Stage", lambda of: Entry(of[0].stage, float(stages.index(of[0].stage)))),
@@ -119,9 +120,7 @@ def runs_table(runs: list[Run]) -> Table:
     """The run behind every result; each line has the name of its cell as its id."""
     said = {key: ", ".join(dict.fromkeys(getattr(run, key) for run in runs)) for key in ("experiment", "store")}
     return table(
-        "The DVC stage and the MLflow run of every result; “+ changes” marks uncommitted code, and `git show "
-        "COMMIT:params.yaml` has the settings. A stage that was up to date keeps the run that made it. "
-        f"Experiment: {said['experiment']}; store: {said['store']}.",
+        say("runs", "table", **said),
         runs,
         [
             ("Result", lambda run: Entry(run.name, run.name, style="id")),
@@ -141,9 +140,9 @@ def caveats(runs: list[Run]) -> list[str]:
     said = []
     commits = {run.commit for run in runs if run.commit}
     if len(commits) > 1:
-        said.append(f"The results come from {len(commits)} different commits.")
+        said.append(say("runs", "commits", n=len(commits)))
     if dirty := sum(run.dirty for run in runs):
-        said.append(f"{format.count(dirty, 'result')} came from code with uncommitted changes.")
+        said.append(say("runs", "changed", results=format.count(dirty, "result")))
     return said
 
 
@@ -152,6 +151,6 @@ def build(results: Results, folder: Path) -> list[Block]:
     runs = load(results)
     pd.DataFrame(runs, columns=list(Run._fields)).to_csv(folder / "runs.csv", index=False, lineterminator="\n")
     if not runs:
-        return [Words("No result has a run.json here: its stage ran on another machine, or not yet.", "missing")]
+        return [Words(say("runs", "none"), "missing")]
     warnings = [Words(line, "check failed") for line in caveats(runs)]
     return [*warnings, Heading("Cost"), cost_table(runs), Heading("Where each number comes from"), runs_table(runs)]

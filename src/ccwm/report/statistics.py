@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from scipy import stats
 from ccwm.ops.statistics import interquartile_mean, percentile_interval, resamples
 
 Floats = NDArray[np.float64]
+Record = TypeVar("Record", bound=Any)
+"""A NamedTuple of numbers."""
 
 
 class Estimate(NamedTuple):
@@ -47,6 +49,13 @@ def average(values: Iterable[float | None]) -> float | None:
     """Mean of the values that are there; None where there is none."""
     there = [float(value) for value in values if value is not None and not math.isnan(value)]
     return math.fsum(there) / len(there) if there else None
+
+
+def averaged(records: Sequence[Record]) -> Record:
+    """One record of a study's metrics with the mean of each field over several."""
+    first = records[0]
+    mean: Record = first._replace(**{name: average(getattr(of, name) for of in records) for name in first._fields})
+    return mean
 
 
 def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:

@@ -16,11 +16,12 @@ from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import brown_forsythe, estimate, hedges, holm, welch
 from ccwm.report.table import number, sortable, table
+from ccwm.report.words import say
 from ccwm.studies.transfer import UNCHANGED_ROW, read_metrics, read_returns
 
 FILES = ("returns.csv",)
 REWARD = "R"
-PAPER_VARIANTS = ("ccwm", "dreamer")
+PAPER_COLUMNS = ("ccwm", "dreamer", "p")
 
 
 class Transfer(NamedTuple):
@@ -120,29 +121,25 @@ def transfer_table(task: str, rows: list[Transfer], *, reference: str, paper: Pa
                 ("p of spread", column(variant, lambda row: number(row.p_spread, format.p_value))),
             ]
     if printed is not None:
-        rows_of = printed.rows
-
-        def pair(which: str) -> Callable[[str], Entry]:
-            def entry(name: str) -> Entry:
-                mean, sd = getattr(rows_of[name], which) if name in rows_of else (None, None)
-                return Entry(format.NONE) if mean is None else Entry(f"{mean:.2f} ± {sd:.2f}", mean)
-
-            return entry
-
-        columns += [(f"Paper: {which}", pair(which)) for which in PAPER_VARIANTS if which in variants]
-        columns.append(
-            (
-                "Paper: p",
-                lambda name: (
-                    Entry(format.scientific(rows_of[name].p), rows_of[name].p)
-                    if name in rows_of
-                    else Entry(format.NONE)
-                ),
-            )
-        )
+        shown = [which for which in PAPER_COLUMNS if which in (*variants, "p")]
+        columns += [(f"Paper: {which}", _printed(printed, which)) for which in shown]
     others = [variant for variant in variants if variant != reference]
-    made = table(_caption(task, rows[0], reference, others, printed), names, columns)
+    made = table(_caption(task, rows[0], reference if others else "", printed), names, columns)
     return replace(made, cells=tuple(dict.fromkeys(cell for row in rows for cell in row.cells)))
+
+
+def _printed(paper: PaperTransfer, which: str) -> Callable[[str], Entry]:
+    """A column of the paper's table."""
+
+    def entry(name: str) -> Entry:
+        found = getattr(paper.rows.get(name), which, None)
+        if found is None:
+            return Entry(format.NONE)
+        if which == "p":
+            return Entry(format.scientific(found), found)
+        return Entry(f"{found[0]:.2f} ± {found[1]:.2f}", found[0])
+
+    return entry
 
 
 def _difference(row: Transfer) -> Entry:
@@ -153,23 +150,13 @@ def _p(row: Transfer) -> Entry:
     return sortable(format.beside(row.p, row.p_holm, format.p_value), row.p)
 
 
-def _caption(task: str, first: Transfer, reference: str, others: list[str], paper: PaperTransfer | None) -> str:
-    each = ", each by its mean over changed environments" if first.unit == "seeds" else " of one seed"
-    said = (
-        f"{task}: return with no further training, in the original reward’s scale (mean ± sd over {first.n} "
-        f"{first.unit}{each}). R reward, M mass, F friction, S stiffness, L layout."
-    )
-    if others:
-        said += (
-            " g: Hedges’ g, the difference in pooled standard deviations. p: Welch’s one-sided t-test that the variant "
-            f"is no better than {reference}, in brackets corrected by Holm over the rows that change more than the "
-            "reward. p of spread: Brown–Forsythe test that both vary alike (two-sided)."
-        )
-        if first.unit == "draws":
-            said += " The draws share one agent each, so no p says anything about another training run."
-    if paper is not None:
-        said += f" Paper: {paper.where}, mean ± sd over 15 seeds."
-    return said
+def _caption(task: str, first: Transfer, reference: str, paper: PaperTransfer | None) -> str:
+    several = first.unit == "seeds"
+    unit = "seeds, each by its mean over changed environments" if several else "draws of one seed"
+    one_seed = "" if several else say("transfer", "one_seed")
+    tests = say("transfer", "tests", reference=reference, one_seed=one_seed) if reference else ""
+    printed = "" if paper is None else say("transfer", "paper", where=paper.where)
+    return say("transfer", "table", task=task, n=first.n, unit=unit, tests=tests, paper=printed)
 
 
 class RewardCheck(NamedTuple):
@@ -202,17 +189,8 @@ def reward_check(results: Results, task: str) -> RewardCheck | None:
 def check_words(check: RewardCheck) -> Words:
     """The sanity check as the page shows it."""
     names, draws = format.listing(check.variants), format.count(check.draws, "draw")
-    if check.passed:
-        return Words(
-            f"Sanity check passed: with the reward alone rescaled, {names} return what they return unchanged in all "
-            f"{draws}, so the reward-only row shows no difference.",
-            "check",
-        )
-    return Words(
-        f"Sanity check FAILED: with the reward alone rescaled, returns differ from the unchanged ones by up to "
-        f"{check.largest:.1%} ({names}, {draws}). The agent never sees a reward, so these numbers cannot be trusted.",
-        "check failed",
-    )
+    style = "passed" if check.passed else "failed"
+    return Words(say("transfer", style, names=names, draws=draws, largest=check.largest), f"check {style}")
 
 
 def build(report: Report) -> list[Block]:
@@ -232,11 +210,11 @@ def build(report: Report) -> list[Block]:
         blocks: list[Block] = [check_words(check)] if check is not None else []
         blocks.append(transfer_table(task, rows[task], reference=results.reference, paper=printed))
         if drawn:
-            note = "Mean return in every changed environment (the reward left aside), over seeds and draws; one that "
-            note += "was not drawn is empty."
             figure = heatmap.heatmap_figure(task, drawn, reference=results.reference)
             label = f"Return in every changed environment on {task}"
-            blocks.append(report.picture(figure, f"transfer-{task}", label, note=note, style="wide"))
+            blocks.append(
+                report.picture(figure, f"transfer-{task}", label, note=say("transfer", "heatmap"), style="wide")
+            )
         return blocks
 
     return report.by_task(of_task)

@@ -15,6 +15,7 @@ from ccwm.report.blocks import Block, Entry, Legend, Panels, Table, Words
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import average, over_seeds
 from ccwm.report.table import number, table, text
+from ccwm.report.words import say
 from ccwm.studies.truncation import read_truncation
 
 FILES = ("truncation.csv",)
@@ -92,11 +93,7 @@ def truncation_table(task: str, rows: list[Row]) -> Table:
         return lambda row: number(row.measures[key])
 
     return table(
-        f"{task}: the mask over whole held-out and exploring episodes, means over seeds. Own: the rule and η of the "
-        "variant's settings, whether it truncates or not; best: the η of the sweep with the highest F1 of events. True "
-        "states are both ends of a transition that cannot be undone; a detection is a run of states that are not kept, "
-        "and right where it touches such a transition; an event is found where its transition leaves the loss. True "
-        "share is the precision of a mask that knows nothing.",
+        say("truncation", "table", task=task),
         rows,
         [
             ("Variant", lambda row: text(row.variant)),
@@ -150,10 +147,7 @@ def build(report: Report) -> list[Block]:
             for name, title in DRAWN.items()
             if any(frame[name].notna().any() for frame in every)
         ]
-        note = (
-            f"{task} has no irreversible transition in the studied episodes, or no labels: only the share truncated "
-            "is known."
-        )
+        note = say("truncation", "unlabelled", task=task)
         unlabelled = [] if any(frame["events"].max() > 0 for frame in every) else [Words(note, "source")]
         return [Panels([*pictures], "small"), *unlabelled, truncation_table(task, summarise(frames))]
 
@@ -161,12 +155,7 @@ def build(report: Report) -> list[Block]:
     if not blocks:
         return []
     report.csv("truncation", pd.concat(everything))
-    intro = Words(
-        "Which states the value would take out of the retrace loss, over the threshold η, against the task's own "
-        "labels where it has them. Solid: the paper's prose. Dotted: its Algorithm 1, line 9, to the letter. Dots: the "
-        "η of the variant's own settings. Where nothing is taken out there is no precision, and the line ends."
-    )
-    return [intro, Legend(report.colours), *blocks]
+    return [Words(say("truncation", "intro")), Legend(report.colours), *blocks]
 
 
 SECTION = Section("truncation", "Truncation quality", build, {"rollout-viz": FILES})

@@ -8,39 +8,60 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from ccwm.report import figures, format
-from ccwm.report.blocks import Block, Entry, Heading, Panels, Table, Words
+from ccwm.report.blocks import Block, Entry, Heading, Panels, Picture, Table, Words
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, paired_difference
 from ccwm.report.table import number, sortable, table
-from ccwm.report.tuning_figures import SYMBOLS, label, search_figures, setting
-from ccwm.studies.search import Search, read_search
+from ccwm.report.words import say
+from ccwm.studies.search_files import STATES, Search, read_search
 
-STATES = ("complete", "pruned", "failed", "running")
+SYMBOLS = {
+    "truncation.threshold": "η",
+    "truncation.window": "S",
+    "truncation.lookback": "τ",
+    "truncation.start": "ξ",
+    "retrace.weight": "λ",
+}
+"""The paper's letters."""
+
+
+def label(key: str) -> str:
+    """A setting as a table names it: the paper's letter and its field, or its key."""
+    return f"{SYMBOLS[key]} ({key.partition('.')[2]})" if key in SYMBOLS else key
+
+
+def setting(value: Any) -> str:
+    """A value as text: four digits of a number, a dash where it has none."""
+    if isinstance(value, float):
+        return format.NONE if math.isnan(value) else f"{value:.4g}"
+    return str(value)
 
 
 def search_words(search: Search) -> list[str]:
     """What was searched and how, who won, and how much of that is luck."""
     said, of, winner = search.summary, search.summary["trials"], search.summary["winner"]
     states = ", ".join(f"{of[state]} {state}" for state in STATES if of[state])
-    lines = [
-        f"{format.listing([label(key) for key in search.keys])} of {said['variant']} on {said['task']}: "
-        f"{format.count(sum(of.values()), 'trial')} ({states}), sampler {said['sampler']}, pruner {said['pruner']}. "
-        f"A trial's value is the {said['measure_title']}, averaged over {_seeds(said['seeds'])}."
-    ]
+    keys, trials = format.listing([label(key) for key in search.keys]), format.count(sum(of.values()), "trial")
+    about = {**said, "keys": keys, "trials": trials, "states": states, "seeds": _seeds(said["seeds"])}
+    lines = [say("tuning", "searched", **about)]
     if winner is None:
-        return [*lines, "No winner is named: the best trials have not been trained on fresh seeds."]
-    point = format.listing([f"{SYMBOLS.get(key, key)} = {setting(value)}" for key, value in winner["point"].items()])
+        return [*lines, say("tuning", "open")]
     lines.append(
-        f"Winner: trial {winner['trial']} with {point}. It has {format.number(winner['search_mean'])} "
-        f"on the seeds that it was chosen on, which flatter it, and {format.number(winner['fresh_mean'])} on "
-        f"{_seeds(said['fresh_seeds'])}, which did not choose it."
+        say(
+            "tuning",
+            "winner",
+            trial=winner["trial"],
+            point=format.listing([f"{SYMBOLS.get(key, key)} = {setting(of)}" for key, of in winner["point"].items()]),
+            search=format.number(winner["search_mean"]),
+            fresh=format.number(winner["fresh_mean"]),
+            seeds=_seeds(said["fresh_seeds"]),
+        )
     )
     lines.append(_against_default(search))
-    if len(said["commits"]) > 1:
-        lines.append(f"The trials were trained by {len(said['commits'])} different commits.")
-    return lines
+    return lines if len(said["commits"]) < 2 else [*lines, say("tuning", "commits", n=len(said["commits"]))]
 
 
 def against_default(search: Search) -> Estimate | None:
@@ -54,19 +75,17 @@ def against_default(search: Search) -> Estimate | None:
 def _against_default(search: Search) -> str:
     default = search.candidates[search.candidates["anchor"].str.contains("default")]
     if not len(default):
-        return "The default settings came to no end and cannot be compared."
+        return say("tuning", "unfinished")
     if int(default["trial"].iloc[0]) == search.winner:
-        return "The default settings win: no other candidate was better on fresh seeds."
+        return say("tuning", "default")
     difference = against_default(search)
     if difference is None:
-        return "The default settings have no value on fresh seeds."
-    size = format.signed(difference.mean)
-    if difference.low is None or difference.high is None:
-        return f"Against the default settings: {size} on one fresh seed, which says nothing about another."
-    clear = difference.low > 0 or difference.high < 0
-    ending = "a clear difference" if clear else "no clear difference: it may be chance"
-    interval = format.interval(difference.low, difference.high)
-    return f"Against the default settings, paired by fresh seed: {size} (95% interval {interval}), {ending}."
+        return say("tuning", "unchecked")
+    low, high = difference.low, difference.high
+    if low is None or high is None:
+        return say("tuning", "one_seed", size=format.signed(difference.mean))
+    name = "clear" if low > 0 or high < 0 else "chance"
+    return say("tuning", name, size=format.signed(difference.mean), interval=format.interval(low, high))
 
 
 def _fresh(rows: pd.DataFrame) -> dict[int, float]:
@@ -98,8 +117,7 @@ def candidates_table(search: Search) -> Table:
         return entry
 
     return table(
-        "The best trials and the default settings, trained again on fresh seeds: mean ± standard deviation over seeds. "
-        "The last column is what choosing the best had added.",
+        say("tuning", "table"),
         [row for _, row in search.candidates.iterrows()],
         [
             ("Trial", trial),
@@ -129,18 +147,15 @@ def build(report: Report) -> list[Block]:
         blocks += [Heading(name)] if len(found) > 1 else []
         blocks += [Words(line) for line in search_words(search)]
         blocks += [candidates_table(search)] if len(search.candidates) else []
-        pictures = [
-            report.picture(figure, f"tune-{name}-{what}", f"{what} of the search {name}")
-            for what, figure in search_figures(search).items()
-        ]
-        blocks.append(Panels([*pictures]))
+        blocks.append(Panels([_picture(report, name, what, path) for what, path in search.figures.items()]))
     return blocks
 
 
-def draw_study(folder: Path) -> None:
-    """Write every figure of a search beside its files, as SVG."""
-    for what, figure in search_figures(read_search(folder)).items():
-        (folder / f"{what}.svg").write_text(figures.adaptive(figures.to_svg(figure)), "utf-8")
+def _picture(report: Report, name: str, what: str, path: Path) -> Picture:
+    """A picture that the search has drawn itself, on the white that it was drawn for."""
+    file, svg = f"tune-{name}-{what}", path.read_text("utf-8")
+    (report.folder / "figures" / f"{file}.svg").write_text(svg, "utf-8")
+    return Picture(file, Markup(figures.inline(svg, file)), f"{what} of the search {name}")
 
 
 SECTION = Section("tuning", "Tuning", build, {})

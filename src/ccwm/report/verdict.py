@@ -7,15 +7,6 @@ from enum import StrEnum
 
 from ccwm.report.claims import Rule
 
-RULES = (
-    ("greater", "the interval of the difference is above 0 (disagrees: below 0)"),
-    ("comparable", "it lies within ± a margin of the other’s mean (disagrees: outside)"),
-    ("no worse", "it lies above − a margin (disagrees: below)"),
-    ("at least, below", "the interval of the value lies on that side of the paper’s number, less a margin"),
-    ("tally", "enough tasks are ahead and few enough behind; a task counts where its interval leaves out 0"),
-)
-"""When a kind of rule agrees; in between it is undecided."""
-
 
 class Verdict(StrEnum):
     """What our results say about a claim."""

@@ -66,7 +66,7 @@ class Checkpoints:
         number = int(paths[-1].stem.removeprefix(prefix)) + 1 if paths else 0
         path = self.directory / f"{prefix}{number:06d}.pt"
         checksum = path.with_suffix(".sha256")
-        # The sum first: a kill in between leaves a sum without a checkpoint, which nobody takes for a damaged one.
+        # The sum first: a kill in between leaves a sum without a checkpoint, which no one takes for damage.
         write_atomically(checksum, hashlib.sha256(data).hexdigest().encode())
         try:
             write_atomically(path, data)
@@ -82,7 +82,7 @@ class Checkpoints:
         for path in reversed(paths):
             try:
                 content = self._load(path)
-            except Exception as error:  # whatever is wrong with this file, an older one may be whole
+            except Exception as error:  # after any error here an older checkpoint may still be whole
                 log.warning("checkpoint %s is left out: %s", path, error)
             else:
                 self._refuse_other(path, content)

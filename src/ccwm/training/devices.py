@@ -60,7 +60,7 @@ def launch(trainer: Trainer) -> L.Fabric:
 
 
 def one_device(trainer: Trainer) -> Trainer:
-    """The same settings for a single process: for whoever trains beside others, or only acts."""
+    """The same settings for a single process: for tuning and studies."""
     return trainer.model_copy(update={"devices": 1, "strategy": "auto"})
 
 

@@ -65,7 +65,7 @@ class Trained(NamedTuple):
 
 
 def number_of_cycles(settings: Train, first_env_steps: int) -> int:
-    """The first cycle, which only learns, and as many as spend what the random episodes left of the budget."""
+    """One cycle that only learns, then enough cycles to spend the rest of the budget."""
     owed = max(settings.env_steps - first_env_steps, 0)
     return 1 + -(-owed // settings.update_every)
 
@@ -182,7 +182,7 @@ class Loop:
         return bool(more)
 
     def after_update(self) -> None:
-        """Average the logged numbers where they are due, and stop where the main process was told to."""
+        """Average the logged numbers when they are due, and stop when the main process received a signal."""
         if self.updater.module.counters.updates % self.config.train.log_every == 0:
             self.log(self.updater.averages())
         signum = self.stop.signum  # read once: a signal from here on waits for the next update

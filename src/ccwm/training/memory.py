@@ -9,7 +9,7 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
 
 
 def keep_freed_memory() -> bool:
-    """Let glibc keep large freed buffers, where it would give each back and fault it in anew at every update.
+    """Let glibc keep large freed buffers, where it would give each back and fault it in again at every update.
 
     False where the C library has no such setting.
     """

@@ -63,4 +63,4 @@ class CCWM(L.LightningModule):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Resume at these counters."""
         for name, value in asdict(Counters(**state)).items():
-            setattr(self.counters, name, value)  # in place, for whoever watches them
+            setattr(self.counters, name, value)  # in place: other objects hold a reference

@@ -182,5 +182,5 @@ def _play_in_worker(task: str, config: Env, make_policy: Callable[[int], Policy]
         return play_episode(env, make_policy(env.action_size), seed)
     except UserError:
         raise
-    except Exception as error:  # of anybody's environment, which may not survive the way to another process
+    except Exception as error:  # an environment's exception may not be picklable
         raise RuntimeError(f"{type(error).__name__}: {error}") from error

@@ -21,7 +21,8 @@ PIPELINE = Path("dvc.yaml")
 def work_directory(settings: Settings, cell: Cell, *, data: Path | None = None) -> Path:
     """`.work/train/<task>/<variant>/<seed>/<hash>`: another directory for other settings, other code or other data.
 
-    ``data`` holds the random episodes of a trial of `ccwm tune`, which may not be the pipeline's. The code is what DVC depends on: the stage's ``deps`` in ``dvc.yaml`` are the one list of what decides the bits.
+    ``data`` holds the random episodes where they are not the pipeline's. The code is what DVC depends on: the stage's
+    ``deps`` in ``dvc.yaml`` are the one list of what decides the bits.
     """
     data = cell.data if data is None else data
     manifest = data / "train" / "manifest.jsonl"
