@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ccwm.studies.search_files import Candidate, Outcome, TrialRow, write_search
+from ccwm.studies.search import Candidate, Outcome, TrialRow, write_search
 
 Values = tuple[float, ...]
 KEYS = ["truncation.threshold", "truncation.window", "truncation.lookback"]

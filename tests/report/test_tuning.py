@@ -8,7 +8,7 @@ from pathlib import Path
 from ccwm.report.blocks import Panels, Table
 from ccwm.report.section import Report
 from ccwm.report.tuning import against_default, build, candidates_table, label, search_words, setting
-from ccwm.studies.search_files import read_search
+from ccwm.studies.search import read_search
 
 from .results_tree import one
 from .search_files import FRESH, write_study

@@ -12,19 +12,7 @@ import optuna
 import pytest
 from tuning_project import Project, make_project
 
-from ccwm.tracking import ensure_store
-
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A created MLflow store without runs: its migrations take seconds, so they run once."""
-    database = tmp_path_factory.mktemp("tune-store") / "mlflow.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
-        ensure_store()
-    return database
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from mlflow.entities import Run
 from ccwm.settings.loading import whole_settings
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Settings
+from ccwm.settings.tune import Parameter
+from ccwm.tuning.space import Space
 
 ROOT = Path(__file__).parents[2]
 STUDY = "tiny"
@@ -58,6 +60,9 @@ TINY: dict[str, dict[str, Any]] = {
         "heartbeat": 1,
     },
 }
+
+KEYS = list(TINY["tune"]["space"])
+SPACE = Space({key: Parameter(**entry) for key, entry in TINY["tune"]["space"].items()})
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["ccwm.tuning.search", "ccwm.cli.tune", "mlflow.pyfunc", "sklearn.ensemble"])

@@ -76,7 +76,7 @@ def apply(
     yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
 ) -> None:
     """Write the winner of a search into the overrides of its variant in params.yaml."""
-    from ccwm.studies.search_files import RESULTS, read_summary
+    from ccwm.studies.search import RESULTS, read_summary
 
     settings = load_settings(PARAMS)
     summary = read_summary(RESULTS / (study or settings.tune.study))

@@ -16,7 +16,7 @@ from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, paired_difference
 from ccwm.report.table import number, sortable, table
 from ccwm.report.words import say
-from ccwm.studies.search_files import STATES, Search, read_search
+from ccwm.studies.search import STATES, Search, read_search
 
 SYMBOLS = {
     "truncation.threshold": "η",

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ccwm.studies.search_files import Outcome, TrialRow
+from ccwm.studies.search import Outcome, TrialRow
 
 LAST = 12
 """Trials that the live table shows, the best one besides."""

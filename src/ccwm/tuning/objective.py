@@ -10,7 +10,7 @@ from optuna import Study, TrialPruned
 from optuna.trial import Trial
 
 from ccwm.settings.schema import Settings
-from ccwm.studies.search_files import Outcome
+from ccwm.studies.search import Outcome
 from ccwm.tracking.run import Run
 from ccwm.training.finite import NotFinite
 from ccwm.training.history import Row

@@ -7,7 +7,7 @@ from typing import Any
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from ccwm.studies.search_files import Candidate, Outcome, TrialRow
+from ccwm.studies.search import Candidate, Outcome, TrialRow
 from ccwm.tuning.study import ANCHOR, CANDIDATE, POINT
 from ccwm.tuning.workers import counted, first_number
 

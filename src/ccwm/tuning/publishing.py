@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from ccwm.files import published, write_atomically, write_json
 from ccwm.settings.schema import Settings
-from ccwm.studies.search_files import RESULTS, Outcome, write_search
+from ccwm.studies.search import RESULTS, Outcome, write_search
 from ccwm.tracking.stage import origin
 from ccwm.tuning.figures import draw_search, importance
 from ccwm.tuning.measures import MEASURES

@@ -15,7 +15,7 @@ from ccwm.envs.gl import probe
 from ccwm.envs.tasks import needs_gl
 from ccwm.errors import UserError
 from ccwm.settings.schema import Settings
-from ccwm.studies.search_files import Outcome
+from ccwm.studies.search import Outcome
 from ccwm.tracking.git import git_state
 from ccwm.tracking.store import ensure_store
 from ccwm.training.finite import NotFinite

@@ -7,7 +7,7 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.samplers import RandomSampler
-from test_tuning_space import SPACE
+from tuning_project import SPACE
 
 from ccwm.tuning.figures import draw_search, importance
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from rich.console import Console
 
-from ccwm.studies.search_files import Candidate, Outcome, TrialRow
+from ccwm.studies.search import Candidate, Outcome, TrialRow
 from ccwm.tuning.live_table import LiveTable, trials_table
 
 

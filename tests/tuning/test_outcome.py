@@ -7,7 +7,7 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState, create_trial
 
-from ccwm.studies.search_files import TrialRow
+from ccwm.studies.search import TrialRow
 from ccwm.tuning.outcome import choose, read_outcome
 
 

@@ -7,9 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tuning_project import STUDY, Project, write_params
-
-KEYS = ["truncation.threshold", "truncation.window", "truncation.lookback"]
+from tuning_project import KEYS, STUDY, Project, write_params
 
 
 def test_the_default_and_the_paper_s_values_come_first(searched: Project) -> None:

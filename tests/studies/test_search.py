@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ccwm.errors import UserError
-from ccwm.studies.search_files import Candidate, Outcome, TrialRow, read_search, read_summary, write_search
+from ccwm.studies.search import Candidate, Outcome, TrialRow, read_search, read_summary, write_search
 
 KEY = "truncation.window"
 SUMMARY = {"study": "tiny", "variant": "ccwm", "space": {KEY: {"kind": "int", "low": 2, "high": 5}}}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from test_tuning_search import KEYS
-from tuning_project import Project
+from tuning_project import KEYS, Project
 
 
 def test_runs_nest_three_deep_with_params_metrics_and_state(searched: Project) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ruamel.yaml import YAML
 from tuning_project import Project
 
-from ccwm.studies.search_files import read_search
+from ccwm.studies.search import read_search
 
 
 def test_a_value_is_the_mean_over_its_seeds(searched: Project) -> None:
@@ -26,7 +28,8 @@ def test_the_winner_is_the_best_on_fresh_seeds_and_has_both_values(searched: Pro
     assert "default" in set(search.candidates["anchor"])
     written = YAML(typ="safe").load(searched.results / "best.yaml")
     assert written["truncation"]["window"] == winner["point"]["truncation.window"]
-    assert search.run_id == searched.runs("tune")[0].info.run_id
+    record = json.loads((searched.results / "run.json").read_text())
+    assert record["run_id"] == searched.runs("tune")[0].info.run_id
 
 
 def test_what_is_written_can_be_read_by_name(searched: Project) -> None:
@@ -34,4 +37,4 @@ def test_what_is_written_can_be_read_by_name(searched: Project) -> None:
     assert search.summary["study"] == "tiny"
     assert search.keys == ["truncation.threshold", "truncation.window", "truncation.lookback"]
     assert sum(search.summary["trials"].values()) == len(search.trials) == 3
-    assert {"history", "slice", "parallel"} <= set(search.figures)
+    assert {"history.svg", "slice.svg", "parallel.svg"} <= {path.name for path in searched.results.iterdir()}

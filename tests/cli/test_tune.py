@@ -15,6 +15,7 @@ from ccwm.cli.tune import tune
 from ccwm.errors import run_main
 from ccwm.settings.loading import load_settings
 from ccwm.settings.variants import resolve
+from ccwm.studies.search import Summary
 
 WINNER = {"truncation.threshold": 0.2125, "truncation.window": 7, "truncation.lookback": 3}
 Ccwm = Callable[..., tuple[int, str, str]]
@@ -43,7 +44,13 @@ def ccwm(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def publish(project: Path, **changes: object) -> None:
     folder = project / "results" / "tune" / "truncation"
     folder.mkdir(parents=True)
-    content = {"study": "truncation", "variant": "ccwm-truncated", "winner": {"trial": 4, "point": WINNER}, **changes}
+    content = {
+        **dict.fromkeys(Summary.__annotations__),
+        "study": "truncation",
+        "variant": "ccwm-truncated",
+        "winner": {"trial": 4, "point": WINNER},
+        **changes,
+    }
     (folder / "study.json").write_text(json.dumps(content))
 
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import optuna
 from optuna.samplers import RandomSampler
 from optuna.trial import FixedTrial
-from tuning_project import TINY
-
-from ccwm.settings.tune import Parameter
-from ccwm.tuning.space import Space
-
-SPACE = Space({key: Parameter(**entry) for key, entry in TINY["tune"]["space"].items()})
+from tuning_project import SPACE
 
 
 def test_every_draw_keeps_the_lookback_within_the_window_and_reaches_both_ends() -> None:

@@ -13,7 +13,7 @@ from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 from tuning_project import make_settings
 
-from ccwm.studies.search_files import Outcome
+from ccwm.studies.search import Outcome
 from ccwm.training.finite import NotFinite
 from ccwm.tuning.objective import Objective, Steps
 from ccwm.tuning.outcome import read_outcome
