@@ -1,4 +1,4 @@
-"""The soak itself: it kills, it goes on, and what it prints is what it found."""
+"""The soak itself: it kills, it resumes, and it prints what it found."""
 
 from __future__ import annotations
 
