@@ -1,4 +1,4 @@
-"""The background thread that brings a spool to the store, so that nobody ever waits for the network."""
+"""The background thread that brings a spool to the store, so that training never waits for the network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Outbox:
         self.trouble: str | None = None
 
     def start(self, wait: float) -> None:
-        """Begin to send, and wait at most ``wait`` seconds for the store's first answer or refusal."""
+        """Start to send, and wait at most ``wait`` seconds for the store's first answer or refusal."""
         self._thread.start()
         if not self._answered.wait(wait):
             self.trouble = f"no answer within {wait:g} s"
@@ -56,7 +56,7 @@ class Outbox:
                 self._answered.set()
                 self._delivery.drain()
                 self.trouble, pause = None, PERIOD
-            except Exception as error:  # whatever a store or a network can throw, the run continues and we try again
+            except Exception as error:  # any failure of a store or a network: the run continues and we try again
                 self.trouble = root_cause(error)
                 pause = min(2 * pause, LONGEST_PAUSE)
             self._answered.set()

@@ -1,4 +1,4 @@
-"""One stage execution as one MLflow run, whatever happens to the store or to the process."""
+"""One stage execution as one MLflow run, even when the store is unreachable or the process is killed."""
 
 from __future__ import annotations
 
