@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,8 @@ from ccwm.settings.section import COLOUR, DOTTED, NAME, STORAGE, VARIANT
 Node = Mapping[str, Any]
 """A part of a JSON schema."""
 
+SCHEMA: Node = Settings.model_json_schema()
+
 PATTERNS = {
     NAME: "a name of up to 80 letters, digits, `_`, `.`, `:` and `-` that starts with a letter or a digit",
     VARIANT: "a name of up to 80 letters, digits, `_` and `-` that starts with a letter or a digit",
@@ -20,12 +21,7 @@ PATTERNS = {
     DOTTED: "a key as `section.field`",
     STORAGE: "an address as `postgresql://user@host/database`",
 }
-BOUNDS = {
-    "minimum": "of at least {}",
-    "exclusiveMinimum": "above {}",
-    "maximum": "of at most {}",
-    "exclusiveMaximum": "below {}",
-}
+BOUNDS = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "of at most", "exclusiveMaximum": "below"}
 KEY = "[key]"
 """How pydantic ends the path of a problem that a mapping's key has, and not its value."""
 
@@ -49,13 +45,13 @@ def allowed(path: Sequence[str | int]) -> str:
 
 def json_schema() -> str:
     """The JSON schema of ``params.yaml``, which editors read."""
-    return json.dumps(_schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(SCHEMA, indent=2, ensure_ascii=False) + "\n"
 
 
 def reference_page() -> str:
     """Every key with its range, default and meaning, as Markdown; the docstring of Settings opens the page."""
-    lines = ["# Settings", "", _schema()["description"], ""]
-    for section, node in _schema()["properties"].items():
+    lines = ["# Settings", "", SCHEMA["description"], ""]
+    for section, node in SCHEMA["properties"].items():
         lines += [f"## {section}", "", _resolve(node)["description"]]
         if keys := _resolve(node).get("properties"):
             lines += ["", "| key | allowed | default | meaning |", "| --- | --- | --- | --- |"]
@@ -68,21 +64,16 @@ def reference_page() -> str:
     return "\n".join(lines)
 
 
-@functools.cache
-def _schema() -> Node:
-    return Settings.model_json_schema()
-
-
 def _resolve(node: Node) -> Node:
     """The definition that a reference points to, or the node itself."""
     name = node.get("$ref", "").rpartition("/")[2]
-    definition: Node = _schema()["$defs"][name] if name else node
+    definition: Node = SCHEMA["$defs"][name] if name else node
     return definition
 
 
 def _follow(path: Sequence[str | int]) -> tuple[Node, int]:
     """The schema where a path ends, and how many of its parts lead there."""
-    node = _schema()
+    node = SCHEMA
     for depth, part in enumerate(path):
         match node:
             case {"prefixItems": items} if isinstance(part, int):
@@ -135,4 +126,4 @@ def _describe(node: Node) -> str:
 def _number(words: str, node: Node) -> str:
     if "minimum" in node and "maximum" in node:
         return f"{words} from {node['minimum']} to {node['maximum']}"
-    return f"{words} {' and '.join(text.format(node[bound]) for bound, text in BOUNDS.items() if bound in node)}"
+    return f"{words} {' and '.join(f'{text} {node[bound]}' for bound, text in BOUNDS.items() if bound in node)}"
