@@ -1,4 +1,4 @@
-"""Errors that a user can mend: they print without a traceback."""
+"""Errors that a user can fix: they print without a traceback."""
 
 from __future__ import annotations
 
