@@ -122,6 +122,7 @@ def test_ctrl_c_goes_to_all_processes_and_the_main_one_saves(two: Project) -> No
     assert saved_updates(two) >= UPDATES + 2
 
 
+@pytest.mark.slow
 def test_what_is_not_finite_ends_all_processes_and_is_named(two: Project) -> None:
     two.set_params({"model": {"observation_scale": 1e38}})
     said = two.run("train", *ARGUMENTS, code=2)

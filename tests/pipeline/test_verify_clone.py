@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from project import TASK, TRAIN, VARIANT, Project
 
-pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1800)]
 METRICS = f"results/evaluate/{TASK}/{VARIANT}/0/metrics.json"
 
 
@@ -61,7 +61,6 @@ def test_what_cannot_be_verified_is_refused(recorded: Project) -> None:
     assert "not both" in told
 
 
-@pytest.mark.slow
 def test_the_whole_pipeline_agrees_in_every_bit(recorded: Project) -> None:
     code, told = verify(recorded)
     assert code == 0, told
@@ -70,7 +69,6 @@ def test_the_whole_pipeline_agrees_in_every_bit(recorded: Project) -> None:
     assert "within" not in told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new", "stale"),
     [
@@ -96,7 +94,6 @@ def test_a_change_that_was_not_run_is_caught(recorded: Project, file: str, old: 
         assert [line for line in told.splitlines() if f"{TRAIN}" in line and name in line and "differs" in line]
 
 
-@pytest.mark.slow
 def test_a_presets_record_is_compared_and_a_second_run_too(recorded: Project) -> None:
     code, told = verify(recorded, "--preset", "smoke")
     assert code == 2
