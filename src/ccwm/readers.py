@@ -45,7 +45,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
             wrong &= values.notna().to_numpy() | (kind == NUMBER)
         if wrong.any():
             line = int(np.flatnonzero(wrong)[0])
-            raise BadResult(f"{path}: {name!r} is {values.iloc[line]!r} in line {line + 2}, not {kind}")
+            raise BadResult(f"{path}: {name!r} is {str(values.iloc[line])!r} in line {line + 2}, not {kind}")
     return frame
 
 
