@@ -6,8 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from imports import ROOT
-from project import Project
+from project import ROOT, Project
 
 STAMP = "python -c 'import time, pathlib; pathlib.Path(\"{}\").write_text(str(time.time_ns()))'"
 PIPELINE = f"""
