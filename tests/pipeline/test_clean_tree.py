@@ -35,25 +35,30 @@ def test_runs_and_times_change_neither_gits_nor_dvcs_view(tmp_path: Path) -> Non
     for name in (".gitignore", ".dvcignore"):
         shutil.copy(ROOT / name, project.root / name)
     (project.root / "dvc.yaml").write_text(PIPELINE)
-    project.run("git", "init", "--quiet")
-    project.run("dvc", "init", "--quiet")
-    project.run("dvc", "repro")
+    project.command("git", "init", "--quiet")
+    project.command("dvc", "init", "--quiet")
+    project.command("dvc", "repro")
     project.commit("Results")
-    listed = project.run("git", "ls-files").splitlines()
+    listed = project.command("git", "ls-files").splitlines()
     assert "results/train/t/v/0/metrics.json" in listed
     assert not [name for name in listed if name.endswith("run.json") or name.startswith("report/")]
     stamps = [project.root / name for name in ("results/train/t/v/0/run.json", "report/runs.html")]
     before = [path.read_text() for path in stamps]
-    project.run("dvc", "repro", "--force")
+    project.command("dvc", "repro", "--force")
     assert all(path.read_text() != old for path, old in zip(stamps, before, strict=True))
-    assert project.run("git", "status", "--porcelain") == ""
-    assert project.run("dvc", "status", "--json").strip() == "{}"
+    assert project.command("git", "status", "--porcelain") == ""
+    assert project.command("dvc", "status", "--json").strip() == "{}"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_fresh_clone_that_is_reproduced_is_clean(finished: Project, tmp_path: Path) -> None:
-    finished.run("git", "clone", "--quiet", str(finished.root), str(tmp_path / "clone"))
+def test_a_fresh_clone_that_is_reproduced_is_clean(collected: Project, tmp_path: Path) -> None:
+    project = collected.copy(tmp_path / "project")
+    project.init_dvc()
+    project.command("dvc", "repro")
+    project.commit("Results")
+    project.command("git", "clone", "--quiet", str(project.root), str(tmp_path / "clone"))
     clone = Project(tmp_path / "clone")
-    clone.run("dvc", "repro")
-    assert clone.run("git", "status", "--porcelain") == ""
+    clone.command("dvc", "repro")
+    assert clone.command("git", "status", "--porcelain") == ""
+    assert clone.command("dvc", "status", "--json").strip() == "{}"
