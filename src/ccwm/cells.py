@@ -51,25 +51,22 @@ class Cell:
 
     def __str__(self) -> str:
         """As DVC names the stage: `train@walker_walk-ccwm-0`."""
-        item = "-".join(str(part) for part in (self.task, self.variant, self.seed) if part not in ("", None))
-        return f"{self.stage}@{item}" if item else self.stage
+        return "@".join(part for part in (self.stage, "-".join(self.key.parts)) if part)
 
     @property
     def title(self) -> str:
         """As a person reads it: `ccwm · walker_walk · seed 0`."""
         parts = (self.variant or self.stage, self.task, "" if self.seed is None else f"seed {self.seed}")
-        return " · ".join(part for part in parts if part)
+        return " · ".join(filter(None, parts))
 
     @property
     def tags(self) -> dict[str, str]:
         """What is known of the cell, by name."""
-        seed = "" if self.seed is None else str(self.seed)
-        known = {"stage": self.stage, "task": self.task, "variant": self.variant, "seed": seed}
-        return {name: value for name, value in known.items() if value}
+        return {name: str(value) for name, value in vars(self).items() if value not in ("", None)}
 
     @property
     def key(self) -> Path:
-        """`task/variant/seed`, the part of every path that tells cells apart."""
+        """`task/variant/seed`, the part of every path that differs between cells."""
         return Path(*(str(part) for part in (self.task, self.variant, self.seed) if part not in ("", None)))
 
     @property
@@ -129,20 +126,27 @@ def cells(study: Study, stage: str | None = None) -> list[Cell]:
 
 def up_to_date(study: Study, root: Path) -> set[Cell]:
     """Cells that DVC would not run: neither changed nor behind one that is."""
-    changed = dvc_status(root)
-    fresh: set[Cell] = set()
-    for cell in cells(study):
-        behind = fresh.issuperset(cell.needs) if cell.stage != "report" else len(fresh) == len(cells(study)) - 1
-        if str(cell) not in changed and behind:
+    changed, fresh = dvc_status(root), set[Cell]()
+    *others, report = cells(study)
+    for cell in others:
+        if str(cell) not in changed and fresh.issuperset(cell.needs):
             fresh.add(cell)
+    if str(report) not in changed and fresh.issuperset(others):
+        fresh.add(report)
     return fresh
 
 
 def dvc_status(root: Path, environment: dict[str, str] | None = None) -> dict[str, list[Any]]:
     """What has changed of each stage that is not up to date, as `dvc status --json` prints it."""
     command = [sys.executable, "-m", "dvc", "status", "--json"]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise UserError(f"`dvc status` failed: {(done.stderr.strip() or done.stdout.strip())[-500:]}")
-    found: dict[str, list[Any]] = json.loads(done.stdout[done.stdout.index("{") :])
+    printed = run_command(command, "`dvc status` failed", root, environment)
+    found: dict[str, list[Any]] = json.loads(printed[printed.index("{") :])
     return found
+
+
+def run_command(command: list[str], message: str, directory: Path, environment: dict[str, str] | None = None) -> str:
+    """The output of a command that must succeed; otherwise UserError with ``message`` and what it printed."""
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise UserError(f"{message} ({(done.stderr.strip() or done.stdout.strip())[-500:]})")
+    return done.stdout

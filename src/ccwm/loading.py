@@ -14,7 +14,7 @@ REGISTERED = "models:/"
 def load_agent(source: str | Path) -> Agent:
     """An agent from its directory, or from MLflow by `models:/NAME/VERSION`; nothing in either is executed.
 
-    The agent's ``reset(batch=1)`` begins episodes and ``act(observation)`` takes observations [B, …] as its card
+    The agent's ``reset(batch=1)`` starts episodes and ``act(observation)`` takes observations [B, …] as its card
     describes them, or a single one, to actions [B, A] in [−1, 1].
     """
     if not str(source).startswith(REGISTERED):

@@ -52,7 +52,7 @@ def cores() -> int:
 
 
 def _processor() -> str:
-    """The processor's own name, where Linux tells it."""
+    """The processor's own name, where Linux names it."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
     names = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, Progress
 
 
 @contextmanager
@@ -17,8 +17,6 @@ def counter(label: str, total: int) -> Iterator[Callable[[], None]]:
         console.print(f"{label}: {total}", highlight=False, soft_wrap=True)
         yield lambda: None
         return
-    columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-               TextColumn("left"), TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, console=console) as bar:
+    with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console) as bar:
         task = bar.add_task(label, total=total)
         yield lambda: bar.advance(task)

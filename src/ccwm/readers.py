@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,12 +30,8 @@ def read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     """A CSV file whose columns hold what ``columns`` says by name; others may be there too."""
     import pandas as pd  # here, since collect and train write tables and read none
 
-    try:
+    with _reading(path, "CSV table"):
         frame = pd.read_csv(path)
-    except FileNotFoundError:
-        raise BadResult(f"{path} is missing") from None
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise BadResult(f"{path} is no CSV table ({error})") from error
     for name, kind in columns.items():
         if name not in frame:
             raise BadResult(f"{path} lacks the column {name!r}")
@@ -54,12 +51,8 @@ def read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
 
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON file that holds an object."""
-    try:
+    with _reading(path, "JSON file"):
         content = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise BadResult(f"{path} is missing") from None
-    except ValueError as error:  # bad JSON and bad UTF-8 alike
-        raise BadResult(f"{path} is not valid JSON ({error})") from error
     if not isinstance(content, dict):
         raise BadResult(f"{path} holds no JSON object")
     return content
@@ -82,16 +75,22 @@ def read_record(path: Path, kind: type[Record]) -> Record:
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     """The arrays of a safetensors file by name."""
-    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    try:
+    with _reading(path, "file with these arrays"):
         arrays = load_file(path)
         return {name: arrays[name] for name in names}
+
+
+@contextmanager
+def _reading(path: Path, kind: str) -> Iterator[None]:
+    """Within, a file that is missing or no valid ``kind`` raises BadResult."""
+    try:
+        yield
     except FileNotFoundError:
         raise BadResult(f"{path} is missing") from None
-    except (SafetensorError, KeyError) as error:
-        raise BadResult(f"{path} does not hold the arrays of its writer ({error})") from error
+    except Exception as error:  # each library has errors of its own for a damaged file
+        raise BadResult(f"{path} is no valid {kind} ({error})") from error
 
 
 def is_number(value: object) -> bool:

@@ -126,7 +126,7 @@ def test_a_contact_sheet_and_a_video_are_written(store: Path, show: Callable[...
         (["{store}/.."], "manifest.jsonl"),
         (["{store}", "--sheet", "sheet.jpg"], ".png"),
         (["{store}", "--sheet", "{store}/sheet.png"], "train/sheet.png"),
-        (["{store}", "--sheet", "{store}/../absent/sheet.png"], "absent is no directory"),
+        (["{store}", "--sheet", "{store}/../absent/sheet.png"], "absent/sheet.png"),
         (["{store}", "--video", "video.mp4", "--episode", "3"], "no episode 3"),
         (["{store}", "--video", "video.mp4", "--episode", "0", "--episode", "1"], "2 were named"),
     ],

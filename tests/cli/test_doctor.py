@@ -1,4 +1,4 @@
-"""The doctor's findings: each problem with a hint, and an exit code that tells."""
+"""The doctor's findings: each problem with a hint, and the exit code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ccwm.errors import UserError
 from ccwm.machine import cores
 from ccwm.settings.agent import Trainer
 from ccwm.settings.loading import load_settings
+from ccwm.settings.schema import Settings
 
 doctor = importlib.import_module("ccwm.cli.doctor")  # `ccwm.cli.app` has a function of that name
 
@@ -33,10 +34,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def trained_with(trainer: Trainer) -> Settings:
+    return load_settings(Path("params.yaml")).model_copy(update={"trainer": trainer})
+
+
 def test_installed_packages_are_those_of_the_lock(project: Path) -> None:
-    (found,) = doctor.packages()
-    assert not found.problem, found.told
-    assert f"torch {version('torch')}" in found.told
+    found = doctor.examined(doctor.packages)
+    assert not found.problem, found.message
+    assert f"torch {version('torch')}" in found.message
 
 
 def test_another_or_a_missing_version_is_a_problem_with_a_hint(project: Path) -> None:
@@ -44,10 +49,10 @@ def test_another_or_a_missing_version_is_a_problem_with_a_hint(project: Path) ->
     lock.write_text(
         lock.read_text().replace(f"\nnumpy=={version('numpy')}", "\nnumpy==0.0.1") + "no-such-package==1.0\n"
     )
-    (found,) = doctor.packages()
+    found = doctor.examined(doctor.packages)
     assert found.problem
-    assert f"numpy {version('numpy')} (lock: 0.0.1)" in found.told
-    assert "no-such-package missing (lock: 1.0)" in found.told
+    assert f"numpy {version('numpy')} (lock: 0.0.1)" in found.message
+    assert "no-such-package missing (lock: 1.0)" in found.message
     assert found.hint == "make install"
 
 
@@ -56,46 +61,48 @@ def test_gl_is_a_problem_only_where_it_is_needed(project: Path, monkeypatch: pyt
         raise UserError("MuJoCo cannot render on this machine", hint="install libegl1")
 
     monkeypatch.setattr(doctor, "probe", nothing)
-    (found,) = doctor.rendering(load_settings(Path("params.yaml")))
+    found = doctor.examined(doctor.rendering, load_settings(Path("params.yaml")))
     assert not found.problem
     yaml = YAML()
     content = yaml.load(project / "params.yaml")
     content["study"]["tasks"] = ["cheetah_run"]
     yaml.dump(content, project / "params.yaml")
-    (found,) = doctor.rendering(load_settings(Path("params.yaml")))
+    found = doctor.examined(doctor.rendering, load_settings(Path("params.yaml")))
     assert found.problem
     assert "libegl1" in found.hint
 
 
 def test_a_device_that_is_not_there_and_a_precision_that_is(project: Path) -> None:
-    (found,) = doctor.device(Trainer(accelerator="cpu"))
+    found = doctor.examined(doctor.device, trained_with(Trainer(accelerator="cpu")))
     assert not found.problem
-    assert "precisions 32-true, 64-true, bf16-mixed" in found.told
-    (found,) = doctor.device(Trainer(accelerator="cpu", precision="16-mixed"))  # which Lightning would replace
+    assert "precisions 32-true, 64-true, bf16-mixed" in found.message
+    found = doctor.examined(
+        doctor.device, trained_with(Trainer(accelerator="cpu", precision="16-mixed"))
+    )  # which Lightning would replace
     assert found.problem
     assert found.hint == "trainer.precision: 32-true"
     import torch
 
     if not torch.cuda.is_available():
-        (found,) = doctor.device(Trainer(accelerator="gpu"))
+        found = doctor.examined(doctor.device, trained_with(Trainer(accelerator="gpu")))
         assert found.problem
         assert "trainer.accelerator: auto" in found.hint
 
 
 def test_more_threads_than_cores_are_told(project: Path) -> None:
-    (found,) = doctor.threads(Trainer(threads=cores()))
+    found = doctor.examined(doctor.threads, trained_with(Trainer(threads=cores())))
     assert found.hint == ""
-    (found,) = doctor.threads(Trainer(threads=cores() + 1))
+    found = doctor.examined(doctor.threads, trained_with(Trainer(threads=cores() + 1)))
     assert f"trainer.threads: {cores()}" in found.hint
 
 
 def test_a_full_disk_is_told_before_anything_is_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(Path("params.yaml"))
-    (found,) = doctor.disk(settings)
+    found = doctor.examined(doctor.disk, settings)
     assert not found.problem
     usage = type(shutil.disk_usage("."))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 9, 1))
-    (found,) = doctor.disk(settings)
+    found = doctor.examined(doctor.disk, settings)
     assert found.problem
     assert "study.seeds" in found.hint
 
@@ -104,16 +111,16 @@ def test_the_store_is_written_to_and_one_that_cannot_be_is_a_problem(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = load_settings(Path("params.yaml"))
-    (found,) = doctor.tracking(settings)
-    assert "the first run makes mlflow.db" in found.told
+    found = doctor.examined(doctor.tracking, settings)
+    assert "the first run makes mlflow.db" in found.message
     assert not (project / "mlflow.db").exists()
     (project / "mlflow.db").write_text("this is no database")
-    (found,) = doctor.examined("tracking", lambda: doctor.tracking(settings))
+    found = doctor.examined(doctor.tracking, settings)
     assert found.problem
-    assert "file is not a database" in found.told
+    assert "file is not a database" in found.message
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")  # nobody listens on port 9
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
-    (found,) = doctor.examined("tracking", lambda: doctor.tracking(settings))
+    found = doctor.examined(doctor.tracking, settings)
     assert found.problem
 
 
@@ -128,10 +135,10 @@ def test_the_screen_names_hints_and_the_exit_code_tells(
     out = capsys.readouterr().out
     assert "params.yaml is missing" in out
     assert "→ run at the project" in out
-    assert "1 to mend" in out
+    assert "1 to fix" in out
 
 
 def test_notes_do_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.show([Finding("a", "fine"), Finding("b", "slow", hint="do this")], Console())
-    assert not doctor.show([Finding("a", "broken", problem=True, hint="mend it")], Console())
-    assert "→ mend it" in capsys.readouterr().out
+    assert doctor.show({"a": Finding("fine"), "b": Finding("slow", hint="do this")}, Console())
+    assert not doctor.show({"a": Finding("broken", problem=True, hint="fix it")}, Console())
+    assert "→ fix it" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from ccwm.cells import Cell, cells
 from ccwm.errors import UserError
 from ccwm.report.blocks import Details, Words
 from ccwm.report.claims import Paper
-from ccwm.report.page import NAMED, SECTIONS, build_report, missing
+from ccwm.report.page import NAMED, SECTIONS, build_report, code, missing
 from ccwm.settings import schema
 
 from .results_tree import one, results, study, write_run, write_tree
@@ -151,6 +151,10 @@ def test_a_search_has_a_section_and_its_run_is_on_the_page_of_runs(tmp_path: Pat
     assert 'id="tuning"' in (out / "index.html").read_text()
     assert "ab" * 16 not in (out / "index.html").read_text()
     assert "ab" * 16 in (out / "runs.html").read_text()
+
+
+def test_backticks_are_code_and_the_rest_is_escaped() -> None:
+    assert code("run `dvc repro a<b` & wait") == "run <code>dvc repro a&lt;b</code> &amp; wait"
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ INFINITE, NOT_A_NUMBER = float("inf"), float("nan")
         ),
         ({"transfer__mass": [2, 0]}, "transfer.mass.1: must be a number above 0, got 0"),
         ({"transfer__mass": []}, "transfer.mass: must be a list of one or more, each a number above 0, got []"),
-        ({"transfer__rows": [["R"], ["M", "M"]]}, 'transfer.rows.1: must name different changes, got ["M", "M"]'),
+        ({"transfer__rows": [["R"], ["M", "M"]]}, 'transfer.rows.1: must not name one twice, got ["M", "M"]'),
         ({"transfer__rows": [["X"]]}, 'transfer.rows.0.0: must be `R`, `M`, `F`, `S` or `L`, got "X"'),
         ({"report__title": ""}, 'report.title: must be text of 1 to 200 characters, got ""'),
         ({"report__colours": {"ccwm": "red"}}, 'report.colours.ccwm: must be a colour as `#rrggbb`, got "red"'),
@@ -151,7 +151,9 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("key", "values"), [("tasks", ["a", "a"]), ("variants", ["ccwm"] * 2), ("seeds", [3, 3])])
 def test_an_entry_that_stands_twice(tmp_path: Path, key: str, values: list[Any]) -> None:
-    assert refusal(tmp_path, edited(**{f"study__{key}": values})).startswith(f"study.{key}: {values} names one twice")
+    assert refusal(tmp_path, edited(**{f"study__{key}": values})).startswith(
+        f"study.{key}: must not name one twice, got ["
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,5 +22,5 @@ def test_a_stage_sees_just_the_sections_that_it_declares(stage: str) -> None:
         if section in (*STAGES[stage], "tracking"):
             assert getattr(view, section) == getattr(settings, section)
         else:
-            with pytest.raises(AttributeError, match=f"stage {stage} reads `{section}` without declaring it"):
+            with pytest.raises(AttributeError, match=section):
                 getattr(view, section)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -72,6 +73,6 @@ def database() -> Iterator[str]:
             assert server.poll() is None
         yield f"postgresql://ccwm@127.0.0.1:{port}/studies"
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)  # at once; SIGTERM would wait for connections that are still open
         server.wait()
         shutil.rmtree(folder)

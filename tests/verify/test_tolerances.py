@@ -34,8 +34,8 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_every_metric_has_a_tolerance(stage: str, file: str, key: str, early: Tolerance, late: Tolerance) -> None:
-    assert tolerance(stage, file, key, updates=100) == early
-    assert tolerance(stage, file, key, updates=101) == late
+    assert tolerance(f"{stage}/{file}", key, updates=100) == early
+    assert tolerance(f"{stage}/{file}", key, updates=101) == late
 
 
 def test_the_tolerances_are_written_down_with_their_reasons() -> None:
@@ -53,4 +53,4 @@ def test_every_committed_metric_has_a_rule() -> None:
     ]
     assert keys
     for name, path, key in keys:
-        assert tolerance(name.partition("@")[0], Path(path).name, key, updates=1000)
+        assert tolerance(f"{name.partition('@')[0]}/{Path(path).name}", key, updates=1000)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable
+from contextlib import closing
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -32,150 +33,127 @@ from ccwm.settings.variants import resolve
 
 LOCK, PROJECT = Path("requirements.lock"), Path("pyproject.toml")
 SAMPLE = "cheetah_run"
-FRAME = """
-import hashlib, sys
-from ccwm.envs.factory import make_env
-from ccwm.settings.agent import Env
-env = make_env(sys.argv[1], Env.model_validate_json(sys.argv[2]))
-env.reset(seed=0)
-print(hashlib.sha256(env.render().tobytes()).hexdigest()[:16])
-"""
 
 
 class Finding(NamedTuple):
-    """One line of the screen; a problem makes the exit code 1, a note does not."""
+    """What a check found; a problem makes the exit code 1, a hint alone does not."""
 
-    what: str
-    told: str
-    problem: bool = False
+    message: str
     hint: str = ""
+    problem: bool = False
 
 
 def doctor() -> None:
     """Check versions, rendering, devices, tracking, DVC and disk against the settings; every problem has a hint."""
-    checks: dict[str, Callable[[], Iterator[Finding]]] = {"python": python, "packages": packages, "git": git}
-    try:
-        settings = load_settings(PARAMS)
-        for task in settings.study.tasks:
-            check_task(task)
-        found = [Finding("settings", f"{PARAMS}: {len(cells(settings.study))} runs")]
-        checks |= {
-            "rendering": lambda: rendering(settings),
-            "video": video,
-            "device": lambda: device(settings.trainer),
-            "threads": lambda: threads(settings.trainer),
-            "tracking": lambda: tracking(settings),
-            "pipeline": pipeline,
-            "disk": lambda: disk(settings),
-        }
-    except UserError as error:
-        hint = error.hint or "edit params.yaml; docs/settings.md has every key"
-        found = [Finding("settings", error.message, problem=True, hint=hint)]
-    with counter("checks", len(checks)) as advance:
-        for name, check in checks.items():
-            found += examined(name, check)
+    machine = (python, packages, git, video, params)
+    study = (rendering, device, threads, tracking, pipeline, disk)
+    with counter("checks", len(machine) + len(study)) as advance:
+        found = {}
+        for check in machine:
+            found[check.__name__] = examined(check)
+            advance()
+        for each in () if found["params"].problem else study:
+            found[each.__name__] = examined(each, load_settings(PARAMS))
             advance()
     if not show(found, Console()):
         raise typer.Exit(1)
 
 
-def examined(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """What a check finds; one that fails by itself is a problem too."""
+def examined(check: Callable[..., Finding], *arguments: Settings) -> Finding:
+    """What a check finds; what it raises is a problem."""
     try:
-        return list(check())
+        return check(*arguments)
     except UserError as error:
-        return [Finding(name, error.message, problem=True, hint=error.hint)]
-    except Exception as error:  # whatever this machine does, the other checks follow
-        return [Finding(name, f"{type(error).__name__}: {error}", problem=True, hint="docs/install.md")]
+        return Finding(error.message, error.hint or "docs/settings.md has every key of params.yaml", problem=True)
+    except Exception as error:  # no failure of this machine may keep the other checks from running
+        return Finding(f"{type(error).__name__}: {error}", "docs/install.md", problem=True)
 
 
-def python() -> Iterator[Finding]:
+def python() -> Finding:
     """The interpreter."""
-    right = sys.version_info[:2] == (3, 11)
-    yield Finding("python", platform.python_version(), not right, "" if right else "make install PYTHON=python3.11")
+    if sys.version_info[:2] != (3, 11):
+        raise UserError(platform.python_version(), hint="make install PYTHON=python3.11")
+    return Finding(platform.python_version())
 
 
-def packages() -> Iterator[Finding]:
+def packages() -> Finding:
     """Installed versions against requirements.lock, and torch's against pyproject.toml."""
     wanted = dict(re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", LOCK.read_text(), re.MULTILINE))
     wanted |= dict(re.findall(r'"(torch)==([^"]+)"', PROJECT.read_text()))
+    have = {re.sub(r"[-_.]+", "-", each.name or "").lower(): each.version for each in distributions()}
     wrong = [
-        f"{name} {have or 'missing'} (lock: {want})"
+        f"{name} {have.get(name, 'missing')} (lock: {want})"
         for name, want in wanted.items()
-        if (have := installed(name)) is None or have.partition("+")[0] != want.partition("+")[0]
+        if have.get(name, "").partition("+")[0] != want.partition("+")[0]
     ]
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-        yield Finding("packages", ", ".join(wrong[:5]) + more, problem=True, hint="make install")
-    else:
-        yield Finding("packages", f"{len(wanted)} as locked; torch {installed('torch')}, mujoco {installed('mujoco')}")
+        raise UserError(", ".join(wrong[:5]) + more, hint="make install")
+    return Finding(f"{len(wanted)} as locked; torch {have['torch']}, mujoco {have['mujoco']}")
 
 
-def installed(name: str) -> str | None:
-    """The version of an installed package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def git() -> Iterator[Finding]:
+def git() -> Finding:
     """Whether runs can name their commit."""
     from ccwm.tracking.git import git_state
 
     commit, dirty = git_state()
     if commit == "unknown":
-        yield Finding("git", "no commit; runs will not name their code", hint="git init, git commit")
-    else:
-        yield Finding("git", f"{commit[:12]}, sources {'changed since' if dirty == 'true' else 'unchanged'}")
+        return Finding("no commit; runs will not name their code", hint="git init, git commit")
+    return Finding(f"{commit[:12]}, sources {'changed since' if dirty == 'true' else 'unchanged'}")
 
 
-def rendering(settings: Settings) -> Iterator[Finding]:
+def video() -> Finding:
+    """The encoder of the rollouts' videos."""
+    import imageio_ffmpeg
+
+    return Finding(f"ffmpeg {imageio_ffmpeg.get_ffmpeg_version()}")
+
+
+def params() -> Finding:
+    """The settings and their tasks."""
+    settings = load_settings(PARAMS)
+    for task in settings.study.tasks:
+        check_task(task)
+    return Finding(f"{PARAMS}: {len(cells(settings.study))} runs")
+
+
+def rendering(settings: Settings) -> Finding:
     """MuJoCo's pixels: needed or not, rendered or not, and their hash, to be compared between machines."""
+    from ccwm.envs.factory import make_env
+
     needed = [task for task in settings.study.tasks if needs_gl(task)]
     try:
         probe()
     except UserError as error:
-        use = f"needed by {needed[0]}" if needed else "no task of params.yaml needs it"
-        yield Finding("rendering", f"{error.message} ({use})", bool(needed), error.hint if needed else "")
-        return
+        if needed:
+            raise UserError(f"{error.message} (needed by {needed[0]})", hint=error.hint) from None
+        return Finding(f"{error.message} (no task of params.yaml needs it)")
     task = next((task for task in needed if not task.startswith("gym:")), SAMPLE)
-    command = [sys.executable, "-c", FRAME, task, settings.env.model_dump_json()]
-    frame = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.strip()
-    backend = os.environ.get("MUJOCO_GL", "egl")
-    yield Finding("rendering", f"MUJOCO_GL={backend}; the first frame of {task} is {frame}")
+    with closing(make_env(task, settings.env)) as env:
+        env.reset(seed=0)
+        frame = hashlib.sha256(env.render().tobytes()).hexdigest()[:16]
+    return Finding(f"MUJOCO_GL={os.environ.get('MUJOCO_GL', 'egl')}; the first frame of {task} is {frame}")
 
 
-def video() -> Iterator[Finding]:
-    """The encoder of the rollouts' videos."""
-    import imageio_ffmpeg
-
-    path = Path(imageio_ffmpeg.get_ffmpeg_exe())
-    missing = not path.is_file()
-    hint = "make install" if missing else ""
-    yield Finding("video", f"ffmpeg {imageio_ffmpeg.get_ffmpeg_version()}", missing, hint)
-
-
-def device(trainer: Trainer) -> Iterator[Finding]:
+def device(settings: Settings) -> Finding:
     """What Fabric computes on, and which precisions work there, tried with a product."""
     import lightning as L
     import torch
 
+    trainer = settings.trainer
     seen = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     if trainer.accelerator == "gpu" and not seen:
         hint = "trainer.accelerator: auto, or install a CUDA build of torch (docs/install.md)"
-        yield Finding("device", "trainer.accelerator is gpu, and torch sees none", problem=True, hint=hint)
-        return
+        raise UserError("trainer.accelerator is gpu, and torch sees none", hint=hint)
     chosen = L.Fabric(accelerator=trainer.accelerator, devices=1).device
     works = [name for name in get_args(Trainer.model_fields["precision"].annotation) if precision_works(trainer, name)]
     listed = f"{chosen} of {', '.join(seen) or f'{cores()} cores, no GPU'}; precisions {', '.join(works)}"
     if trainer.precision not in works:
         hint = f"trainer.precision: {works[0]}" if works else "make install"
-        yield Finding("device", f"{listed}, not {trainer.precision}", problem=True, hint=hint)
-    elif chosen.type == "cpu" and trainer.precision.endswith("mixed"):
-        yield Finding("device", f"{listed}; mixed precision is slower here", hint="trainer.precision: 32-true")
-    else:
-        yield Finding("device", listed)
+        raise UserError(f"{listed}, not {trainer.precision}", hint=hint)
+    if chosen.type == "cpu" and trainer.precision.endswith("mixed"):
+        return Finding(f"{listed}; mixed precision is slower here", hint="trainer.precision: 32-true")
+    return Finding(listed)
 
 
 def precision_works(trainer: Trainer, precision: str) -> bool:
@@ -195,61 +173,61 @@ def precision_works(trainer: Trainer, precision: str) -> bool:
     return True
 
 
-def threads(trainer: Trainer) -> Iterator[Finding]:
+def threads(settings: Settings) -> Finding:
     """Pinned threads against cores."""
-    fits = trainer.threads <= cores()
-    hint = "" if fits else f"trainer.threads: {cores()}, which is another result in its last bits"
-    yield Finding("threads", f"trainer.threads is {trainer.threads}, of {cores()} cores", hint=hint)
+    wanted = settings.trainer.threads
+    hint = "" if wanted <= cores() else f"trainer.threads: {cores()}, which changes the last bits of the results"
+    return Finding(f"trainer.threads is {wanted}, of {cores()} cores", hint)
 
 
-def tracking(settings: Settings) -> Iterator[Finding]:
+def tracking(settings: Settings) -> Finding:
     """The store, reached and written to; and what could not be sent to it."""
     from ccwm.tracking.store import check_store
 
-    yield Finding("tracking", check_store(settings.tracking.experiment))
+    answer = check_store(settings.tracking.experiment)
     unsent = len(list((WORK / "spool").glob("*/journal.jsonl")))
-    if unsent:
-        yield Finding("tracking", f"{unsent} runs are kept in {WORK / 'spool'}", hint="ccwm tracking sync")
+    return Finding(f"{answer}; {unsent} runs are not sent", "ccwm tracking sync") if unsent else Finding(answer)
 
 
-def pipeline() -> Iterator[Finding]:
-    """What DVC would run, and whether the record of who made the results is current."""
+def pipeline(settings: Settings) -> Finding:
+    """What DVC would run, and whether the record of the machine behind the results is current."""
     from ccwm.verify.record import RESULTS, load_record, read_checkout
 
-    changed = dvc_status(Path.cwd())
-    yield Finding("pipeline", f"{len(changed)} cells to run: dvc repro" if changed else "up to date")
+    message = f"{len(dvc_status(Path.cwd()))} of {len(cells(settings.study))} cells to run"
     hint = "make record, and commit"
     made = {name: stage.files for name, stage in read_checkout(Path.cwd()).stages.items()}
     known = load_record(RESULTS, hint=hint).stages if RESULTS.is_file() else {}
     if made and made != {name: stage.files for name, stage in known.items()}:
-        yield Finding("pipeline", f"{RESULTS} does not know who made dvc.lock", hint=hint)
+        return Finding(f"{message}; {RESULTS} does not name the machine that made dvc.lock", hint)
+    return Finding(message)
 
 
-def disk(settings: Settings) -> Iterator[Finding]:
+def disk(settings: Settings) -> Finding:
     """Free space against what the study will need."""
     from ccwm.cli.plan import gigabytes
     from ccwm.plan.estimate import disk as needed
-    from ccwm.plan.measure import count_weights, measure_task
+    from ccwm.plan.measure import count_weights, make_module, measure_task
 
     study = settings.study
-    first = next((task for task in study.tasks if not needs_gl(task)), study.tasks[0])
-    task = measure_task(first, settings.env, seconds=0)
-    weights = {variant: count_weights(resolve(settings, variant).agent, task) for variant in study.variants}
-    size = needed(resolve(settings, study.variants[0]), weights, task)
+    task = measure_task(min(study.tasks, key=needs_gl), settings.env, seconds=0)
+    weights = {
+        variant: count_weights(make_module(resolve(settings, variant).agent, task)) for variant in study.variants
+    }
+    kept, working = needed(resolve(settings, study.variants[0]), weights, task)
     free = shutil.disk_usage(Path.cwd()).free
-    told = f"{gigabytes(free)} free; the study keeps {gigabytes(size.kept)}, an agent takes {gigabytes(size.working)}"
-    short = free < size.kept + size.working
-    yield Finding("disk", told, short, "free some, or lower study.seeds, train.env_steps or env.size" if short else "")
+    message = f"{gigabytes(free)} free; the study keeps {gigabytes(kept)}, an agent takes {gigabytes(working)}"
+    if free < kept + working:
+        raise UserError(message, hint="free some, or lower study.seeds, train.env_steps or env.size")
+    return Finding(message)
 
 
-def show(findings: list[Finding], console: Console) -> bool:
+def show(findings: dict[str, Finding], console: Console) -> bool:
     """The screen; whether there is no problem."""
     table = Table("", "check", "what", box=None)
-    for each in findings:
-        mark = Text("✗", "bold red") if each.problem else Text("•", "yellow") if each.hint else Text("✓", "green")
-        told = f"{each.told}\n→ {each.hint.strip()}" if each.hint else each.told
-        table.add_row(mark, each.what, Text(told))
+    for name, (message, hint, problem) in findings.items():
+        mark = Text("✗", "bold red") if problem else Text("•", "yellow") if hint else Text("✓", "green")
+        table.add_row(mark, name, Text(f"{message}\n→ {hint.strip()}" if hint else message))
     console.print(table)
-    problems = sum(each.problem for each in findings)
-    console.print(f"{problems} to mend" if problems else "ready")
+    problems = sum(finding.problem for finding in findings.values())
+    console.print(f"{problems} to fix" if problems else "ready")
     return problems == 0

@@ -28,3 +28,9 @@ def check_pixels(observation: np.ndarray) -> np.ndarray:
         shape = list(observation.shape[1:])
         raise UserError(f"observations of {observation.dtype} {shape} are no images: only pixels can be shown")
     return observation
+
+
+def check_path(path: Path, suffix: str) -> None:
+    """UserError unless a file of this kind can be written there."""
+    if path.suffix != suffix or not path.parent.is_dir():
+        raise UserError(f"{path} must be a {suffix} file in a directory that exists")

@@ -37,7 +37,7 @@ class Measured(NamedTuple):
 def plan(
     preset: Annotated[str, typer.Argument(help="A preset's name; default: params.yaml as it is.")] = "",
 ) -> None:
-    """Tell what a study will take here: runs, hours, disk, memory, and what is already done. Nothing is run."""
+    """Show what a study will take here: runs, hours, disk, memory, and what is already done. Nothing is run."""
     settings = load_preset(preset) if preset else load_settings(PARAMS)
     for task in settings.study.tasks:
         check_task(task)
@@ -73,7 +73,7 @@ def measure(settings: Settings) -> Measured:
 
 
 def resumable(settings: Settings, done: set[Cell]) -> Iterator[str]:
-    """Trainings that were begun with these settings, this code and this data."""
+    """Trainings that were started with these settings, this code and this data."""
     from ccwm.plan.estimate import updates
     from ccwm.training.checkpoints import Checkpoints
     from ccwm.training.work_directory import work_directory

@@ -1,4 +1,4 @@
-"""`ccwm play`: any agent in any world or changed world, as returns and a video."""
+"""`ccwm play`: any agent in any environment, changed or not, as returns and a video."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ccwm.cli.pictures import check_pixels, written_whole
+from ccwm.cli.pictures import check_path, check_pixels, written_whole
 from ccwm.envs.change import Change
 from ccwm.envs.gl import probe
 from ccwm.envs.layouts import LAYOUTS
@@ -35,21 +35,21 @@ def play(
     change: Annotated[
         list[str] | None, typer.Option(help=f"NAME=VALUE with a name of {', '.join(CHANGES)}; may be repeated.")
     ] = None,
-    absolute: Annotated[bool, typer.Option("--absolute", help="Values replace the world's own, not multiply.")] = False,
+    absolute: Annotated[bool, typer.Option("--absolute", help="Values replace the task's own, not multiply.")] = False,
     episodes: Annotated[int, typer.Option(min=1, max=1000, help="Episodes to play.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes.")] = 0,
     out: Annotated[Path, typer.Option(help="The video, an MP4 of what the agent saw.")] = Path("play.mp4"),
 ) -> None:
-    """Play greedy episodes in the agent's own world, another one, or a changed one; write a video."""
+    """Play greedy episodes of the agent's own task, another one, or a changed one; write a video."""
     changed = parse_change(change or (), "absolute" if absolute else "factor")
-    if out.suffix != ".mp4" or not out.parent.is_dir():
-        raise UserError(f"--out {out}: name an .mp4 file in a directory that exists")
+    check_path(out, ".mp4")
     from ccwm.loading import load_agent
+    from ccwm.studies.images import enlarge, write_mp4
 
     player = load_agent(agent)
     if not task and ":" in player.card.task and not player.card.task.startswith("gym:"):
         raise UserError(
-            f"the world of this agent is code of its own ({player.card.task}), which a file must not choose",
+            f"the task of this agent is code of its own ({player.card.task}), which a file must not choose",
             hint=f"if you trust it, say --task {player.card.task}",
         )
     task = task or player.card.task
@@ -59,7 +59,8 @@ def play(
     seeds = [episode_seed("play", seed, number) for number in range(episodes)]
     with counter("episodes", episodes) as advance:
         rollouts = play_agent(player, task, changed, seeds, advance)
-    write_video(out, rollouts)
+    with written_whole(out) as fresh:
+        write_mp4(fresh, enlarge(np.concatenate([check_pixels(each.episode.observation) for each in rollouts])))
     returns = [rollout.total / changed.reward for rollout in rollouts]
     table = Table("episode", "return", "steps", "goal", box=None)
     for number, rollout in enumerate(rollouts):
@@ -71,7 +72,7 @@ def play(
 
 
 def parse_change(given: Sequence[str], units: Literal["factor", "absolute"]) -> Change:
-    """`mass=0.5`, `friction=1.5/4/3`, `layout=open` as a change of a world."""
+    """`mass=0.5`, `friction=1.5/4/3`, `layout=open` as a change of an environment."""
     values: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -110,17 +111,9 @@ def play_agent(
         if env.action_size != card.action_size:
             raise UserError(
                 f"{task} takes {env.action_size} actions, this agent, trained on {card.task}, gives {card.action_size}",
-                hint="choose a world with as many",
+                hint="choose a task with as many",
             )
         for seed in seeds:
             rollouts.append(play_episode(env, policy, seed))
             advance()
     return rollouts
-
-
-def write_video(path: Path, rollouts: Sequence[Rollout]) -> None:
-    """All episodes one after the other, whole or not at all."""
-    from ccwm.studies.images import enlarge, write_mp4
-
-    with written_whole(path) as fresh:
-        write_mp4(fresh, enlarge(np.concatenate([check_pixels(each.episode.observation) for each in rollouts])))

@@ -1,9 +1,10 @@
-"""`ccwm verify`: what agreed, what did not, and an exit code that tells."""
+"""`ccwm verify`: what agreed and what did not; the exit code is 1 where something did not."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -17,16 +18,7 @@ from ccwm.cells import PARAMS, cells
 from ccwm.errors import UserError
 from ccwm.settings.presets import apply_preset, load_preset
 from ccwm.verify.compare import Row, Verdict, compare
-from ccwm.verify.record import (
-    FOLDER,
-    RESULTS,
-    Record,
-    edited_files,
-    load_record,
-    read_checkout,
-    save_record,
-    with_machines,
-)
+from ccwm.verify.record import RESULTS, Record, edited_files, load_record, read_checkout, save_record, with_machines
 from ccwm.verify.rerun import Clone, chosen_stages
 
 STYLES = {Verdict.EQUAL: "green", Verdict.WITHIN: "green", Verdict.SKIPPED: "dim"}
@@ -51,7 +43,7 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="ccwm-verify-") as folder:
         clone = Clone(Path.cwd(), Path(folder) / "project")
         if preset:
-            chosen, path = [], FOLDER / f"{preset}.json"
+            chosen, path = [], RESULTS.with_name(f"{preset}.json")
             found = run_preset(clone, preset)
             if not record:
                 hint = f"run `ccwm verify --preset {preset} --record`, and commit it"
@@ -108,19 +100,15 @@ def run_again(clone: Clone, chosen: Sequence[str], first: Record) -> list[Row]:
 
 
 def record_results(root: Path) -> None:
-    """Write down which machine made each stage of dvc.lock, as its run.json tells, and the hashes of what it made."""
+    """Write down which machine made each stage of dvc.lock, as its run.json says, and the hashes of what it made."""
     found = read_checkout(root)
     unknown = [name for name, stage in found.stages.items() if not stage.machine]
     if unknown or not found.stages:
         missing = f"the run.json of {', '.join(unknown)} is" if unknown else "dvc.lock is"
         raise UserError(f"{missing} missing or of other files than dvc.lock", hint="run `dvc repro` first")
-    save_record(root / RESULTS, without_numbers(found))
-    typer.echo(f"{RESULTS} now tells who made dvc.lock: commit both")
-
-
-def without_numbers(record: Record) -> Record:
-    """The machines and hashes alone: git has the files with the numbers."""
-    return Record(stages={name: stage.model_copy(update={"numbers": {}}) for name, stage in record.stages.items()})
+    machines = {name: stage.model_copy(update={"numbers": {}}) for name, stage in found.stages.items()}
+    save_record(root / RESULTS, Record(stages=machines))  # git has the files with the numbers
+    typer.echo(f"{RESULTS} now names the machines that made dvc.lock: commit both")
 
 
 def show(rows: Sequence[Row], console: Console) -> bool:
@@ -130,7 +118,7 @@ def show(rows: Sequence[Row], console: Console) -> bool:
         style = STYLES.get(row.verdict, "bold red")
         table.add_row(Text(row.stage), Text(row.what), Text(row.verdict, style), Text(row.detail))
     console.print(table)
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in Verdict}
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    console.print(f"{len(rows)} outputs: {told}", soft_wrap=True, highlight=False)
+    counts = Counter(row.verdict for row in rows)
+    message = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    console.print(f"{len(rows)} outputs: {message}", soft_wrap=True, highlight=False)
     return not any(row.surprise for row in rows)

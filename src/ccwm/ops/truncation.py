@@ -9,7 +9,7 @@ VALUE_FLOOR = 1e-2
 """ε: a windowed value closer to zero than this is compared as if it were this large, so that noise around zero, with
 an absolute change below η · ε, is never called sudden."""
 LEAST_SUDDEN = 1e-2
-"""The least η that `auto` takes: where a value is at rest most of the time, a change of a hundredth does not count as sudden."""
+"""The least η that `auto` takes: where a value hardly changes, a change of a hundredth does not count as sudden."""
 
 
 def relative_changes(value: Tensor, *, window: int) -> Tensor:

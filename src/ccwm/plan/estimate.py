@@ -26,7 +26,7 @@ def episode_steps(settings: Settings) -> int:
 
 
 def first_env_steps(settings: Settings) -> int:
-    """Frames that training begins with."""
+    """Frames that training starts with."""
     return settings.collect.episodes * settings.env.time_limit
 
 

@@ -49,25 +49,23 @@ class AgentCost(NamedTuple):
 
 def measure_start() -> float:
     """Seconds until a stage's process has imported what it needs."""
-    began = time.monotonic()
     modules = "ccwm.tracking.stage, ccwm.training.publish, ccwm.training.loop"
-    subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
-    return time.monotonic() - began
+    command = [sys.executable, "-c", f"import {modules}"]
+    return median_seconds(lambda: subprocess.run(command, check=True), 1)
 
 
 def measure_task(task: str, config: Env, *, seconds: float = 0.5) -> TaskCost:
     """Random steps for this long, at least a few."""
     with closing(make_env(task, config)) as env:
-        began = time.monotonic()
+        reset = median_seconds(lambda: env.reset(seed=0), 1)
         observation, _ = env.reset(seed=0)
-        reset = time.monotonic() - began
-        rng, taken, began = np.random.default_rng(0), 0, time.monotonic()
-        while taken < 3 or time.monotonic() - began < seconds:
+        rng, taken, start = np.random.default_rng(0), 0, time.monotonic()
+        while taken < 3 or time.monotonic() - start < seconds:
             _, _, terminated, truncated, _ = env.step(rng.uniform(-1, 1, env.action_size).astype(np.float32))
             taken += 1
             if terminated or truncated:
                 env.reset(seed=taken)
-        step = (time.monotonic() - began) / taken
+        step = (time.monotonic() - start) / taken
     return TaskCost(observation.shape, observation.dtype.itemsize, env.action_size, step, reset)
 
 
@@ -79,24 +77,31 @@ def measure_agent(config: AgentConfig, task: TaskCost) -> AgentCost:
 
     def timed(windows: int, updates: int) -> tuple[float, float]:
         """Median seconds of an update after the first, which warms up, and the process's peak memory in MB."""
-        batch, spent = random_batch(config.train.length, windows, task), []
-        for _ in range(updates):
-            began = time.monotonic()
+        batch = random_batch(config.train.length, windows, task)
+
+        def update() -> None:
             updater.step(batch)
             updater.averages()  # waits for the device
-            spent.append(time.monotonic() - began)
-        return float(np.median(spent[1:])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+        update()
+        return median_seconds(update, updates - 1), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     update, memory, parts = whole_update(timed, config.train.batch)
     policy = RecurrentPolicy(module.learner.world_model, module.learner.actor_critic.actor)
     policy.reset(0)
     observation = random_batch(1, 1, task).observation[0, 0].numpy()
-    times = []
-    for _ in range(10):
-        began = time.monotonic()
-        policy.act(observation)
-        times.append(time.monotonic() - began)
-    return AgentCost(count_weights(config, task), update, float(np.median(times)), memory, parts)
+    act = median_seconds(lambda: policy.act(observation), 10)
+    return AgentCost(count_weights(module), update, act, memory, parts)
+
+
+def median_seconds(call: Callable[[], object], times: int) -> float:
+    """Median seconds of a call."""
+    spent = []
+    for _ in range(times):
+        start = time.monotonic()
+        call()
+        spent.append(time.monotonic() - start)
+    return float(np.median(spent))
 
 
 def make_module(config: AgentConfig, task: TaskCost) -> CCWM:
@@ -104,9 +109,9 @@ def make_module(config: AgentConfig, task: TaskCost) -> CCWM:
     return build_module(config, seed=0, observation_shape=task.observation_shape, actions=task.action_size)
 
 
-def count_weights(config: AgentConfig, task: TaskCost) -> int:
+def count_weights(module: CCWM) -> int:
     """Weights of an agent."""
-    return sum(weight.numel() for weight in make_module(config, task).learner.parameters())
+    return sum(weight.numel() for weight in module.learner.parameters())
 
 
 def random_batch(length: int, windows: int, task: TaskCost) -> Batch:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from ccwm.files import published
 from ccwm.report import (
@@ -76,10 +78,15 @@ def missing(results: Results, needs: dict[str, tuple[str, ...]]) -> list[Block]:
 
 
 def _named(kind: str, names: list[str], **values: Any) -> list[Block]:
-    text = say("missing", kind, n=len(names), names=" ".join(names[:NAMED]), **values)
+    text = say("missing", kind, n=len(names), names=" ".join(f"`{name}`" for name in names[:NAMED]), **values)
     rest = names[NAMED:]
     more: list[Block] = [Details(f"and {len(rest)} more", [Words(" ".join(rest), "missing")])] if rest else []
     return [Words(text, "missing"), *more]
+
+
+def code(text: str) -> Markup:
+    """Text for HTML, with what stands between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def render(path: Path, template: str, context: dict[str, Any]) -> None:
@@ -91,5 +98,5 @@ def render(path: Path, template: str, context: dict[str, Any]) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["cell_groups"] = cell_groups
+    environment.filters |= {"cell_groups": cell_groups, "code": code}
     path.write_text(environment.get_template(template).render(context), "utf-8")

@@ -210,25 +210,17 @@ class AgentConfig(Section):
         return {f"{name}.{field}": value for name, fields in sections.items() for field, value in fields.items()}
 
     @model_validator(mode="after")
-    def _devices_have_work(self) -> Self:
-        devices = self.trainer.devices
-        if self.train.batch % devices:
-            raise ValueError(
-                f"train.batch ({self.train.batch}) must be a multiple of trainer.devices ({devices}), "
-                f"which share it evenly"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _windows_are_long_enough(self) -> Self:
+    def _sizes_fit(self) -> Self:
         length, starts = self.train.length, self.actor_critic.starts_per_window
+        batch, devices = self.train.batch, self.trainer.devices
+        if batch % devices:
+            rule = f"must be a multiple of trainer.devices ({devices}), which share it evenly"
+            raise ValueError(f"train.batch ({batch}) {rule}")
         if self.retrace.weight > 0 and self.retrace.horizon >= length:
             raise ValueError(f"retrace.horizon ({self.retrace.horizon}) must be below train.length ({length})")
         if starts is not None and starts > length:
             raise ValueError(f"actor_critic.starts_per_window ({starts}) must be at most train.length ({length})")
         if self.truncation.mode in ("adaptive", "auto") and self.truncation.window >= length:
-            raise ValueError(
-                f"truncation.window ({self.truncation.window}) must be below train.length ({length}), "
-                f"or no change of value would ever be seen"
-            )
+            rule = f"must be below train.length ({length}), or no change of value would ever be seen"
+            raise ValueError(f"truncation.window ({self.truncation.window}) {rule}")
         return self

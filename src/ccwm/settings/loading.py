@@ -20,27 +20,18 @@ def load_settings(path: Path) -> Settings:
 def whole_settings(content: dict[str, Any], *, where: str) -> Settings:
     """Check all that a file must hold, every variant included."""
     settings = parse(content, where=where)
-    _refuse_left_out(content, settings, where=where)
-    for variant in settings.variants:
-        resolve(settings, variant)
-    known = settings.variants
-    for name in settings.study.variants:
-        if name not in known:
-            raise BadParams(f"{where}: study.variants: {name!r} is not defined.{did_you_mean(name, known)}")
-    for key in ("tasks", "variants", "seeds"):
-        values = getattr(settings.study, key)
-        if len(set(values)) != len(values):
-            raise BadParams(f"{where}: study.{key}: {values} names one twice; each may stand once")
-    return settings
-
-
-def _refuse_left_out(content: dict[str, Any], settings: Settings, *, where: str) -> None:
-    """Refuse a file that leaves a field out: with every value in the file, no default in the code can make a result."""
     missing = [
         f"{name}.{field}: is missing; write it out, its default is {json.dumps(value)}"
         for name, section in settings.model_dump(mode="json").items()
         for field, value in section.items()
         if field not in content[name]
     ]
-    if missing:
+    if missing:  # with every value in the file, no default in the code can change a result
         raise bad_params(where, missing)
+    for variant in settings.variants:
+        resolve(settings, variant)
+    for name in settings.study.variants:
+        if name not in settings.variants:
+            known = did_you_mean(name, settings.variants)
+            raise BadParams(f"{where}: study.variants: {name!r} is not defined.{known}")
+    return settings

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError
@@ -60,14 +60,14 @@ def parse(content: dict[str, Any], *, where: str) -> Settings:
         return Settings.model_validate_json(json.dumps(content))
     except ValidationError as error:
         renamed = {new_name(section) for section in content}
-        told = [each for each in error.errors() if each["type"] != "missing" or each["loc"][0] not in renamed]
-        raise bad_params(where, (line for problem in told for line in _explain(problem))) from None
+        problems = [each for each in error.errors() if each["type"] != "missing" or each["loc"][0] not in renamed]
+        raise bad_params(where, (line for problem in problems for line in _explain(problem))) from None
     except (TypeError, ValueError) as error:  # a value that JSON does not know, such as a date
         raise BadParams(f"{where}: {error}; settings are numbers, text, lists and sections") from None
 
 
 def bad_params(where: str, problems: Iterable[str]) -> BadParams:
-    """One problem on the line of the file's name, several below it; what reads alike is told once."""
+    """One problem on the line of the file's name, several below it, each line once."""
     lines = list(dict.fromkeys(problems))
     return BadParams(f"{where}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{where}:", *lines]))
 
@@ -80,24 +80,20 @@ def _explain(problem: ErrorDetails) -> list[str]:
         case "missing" if isinstance(path[-1], str):
             return [f"{name}: is missing; its value is {allowed(path)}"]
         case "missing":  # an element of a list whose length is fixed
-            path, name = path[:-1], ".".join(map(str, path[:-1]))
+            name, rule = ".".join(map(str, path[:-1])), f"must be {allowed(path[:-1])}"
         case "extra_forbidden":
             key = ".".join(map(str, path))
             below = [f"{key}.{field}" for field in given] if isinstance(given, dict) else []
             moved = [unknown_key(each, ()) for each in below if new_name(each) in RENAMED.values()]
             return moved if moved and not new_name(key) else [unknown_key(key, known_keys(path[:-1])), *moved]
-        case "finite_number":
-            return [f"{name}: must be finite, {allowed(path)}, got {_shown(given)}"]
-        case "value_error" if not path:  # a rule between sections, which names its keys itself
-            return [problem["msg"].removeprefix("Value error, ")]
         case "value_error":
-            return [f"{name}: {problem['msg'].removeprefix('Value error, ')}, got {_shown(given)}"]
-    return [f"{name}: must be {allowed(path)}, got {_shown(given)}"]
-
-
-def _shown(value: JsonValue) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) < 80 else f"{text[:77]}..."
+            rule = problem["msg"].removeprefix("Value error, ")
+            if not path:  # a rule between sections, which names its keys itself
+                return [rule]
+        case kind:
+            rule = f"must be {'finite, ' if kind == 'finite_number' else ''}{allowed(path)}"
+    text = json.dumps(given, ensure_ascii=False)
+    return [f"{name}: {rule}, got {text if len(text) < 80 else f'{text[:77]}...'}"]
 
 
 def new_name(key: str) -> str | None:

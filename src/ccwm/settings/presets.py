@@ -5,7 +5,6 @@ from __future__ import annotations
 from io import StringIO
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 
@@ -49,45 +48,31 @@ def preset_text(name: str, folder: Path = PRESETS) -> str:
         raise BadParams(f"{path}: {EXTENDS}: {base.stem!r} extends another preset itself; name that one")
     layout = YAML()  # keeps comments, order and the form of numbers and lists
     layout.width = 120
-    text, overlay = layout.load(_body(base)), layout.load(path.read_text())
+    text = layout.load(base.read_text().removeprefix(_head(base)).lstrip("\n"))
+    overlay = layout.load(path.read_text())
+    del overlay[EXTENDS]
     for section, values in overlay.items():
-        if section != EXTENDS:
-            _put(text, section, values, where=str(path))
+        if section not in text:
+            raise BadParams(f"{path}: {unknown_key(section, text)}")
+        if not isinstance(values, dict):
+            raise BadParams(f"{path}: {section}: must be a section of the fields that differ, got {values!r}")
+        text[section].update(values)
     written = StringIO()
     layout.dump(text, written)
-    return "\n".join([*_head(path), "", written.getvalue()])
+    return f"{_head(path)}\n{written.getvalue()}"
 
 
 def load_preset(name: str, folder: Path = PRESETS) -> Settings:
     """The settings of a preset, checked whole."""
-    return _checked(name, preset_text(name, folder))
+    return whole_settings(YAML(typ="safe").load(preset_text(name, folder)), where=f"preset {name!r}")
 
 
 def apply_preset(name: str, target: Path, folder: Path = PRESETS) -> None:
     """Check the preset, then write it to ``target``."""
-    text = preset_text(name, folder)
-    _checked(name, text)
-    write_atomically(target, text.encode())
+    load_preset(name, folder)
+    write_atomically(target, preset_text(name, folder).encode())
 
 
-def _checked(name: str, text: str) -> Settings:
-    return whole_settings(YAML(typ="safe").load(text), where=f"preset {name!r}")
-
-
-def _put(text: dict[str, Any], section: str, values: Any, *, where: str) -> None:
-    """Set the fields of one section, or refuse the section."""
-    if section not in text:
-        raise BadParams(f"{where}: {unknown_key(section, text)}")
-    if not isinstance(values, dict):
-        raise BadParams(f"{where}: {section}: must be a section of the fields that differ, got {values!r}")
-    text[section].update(values)
-
-
-def _head(path: Path) -> list[str]:
+def _head(path: Path) -> str:
     """The comment that opens a file."""
-    return list(takewhile(lambda line: line.startswith("#"), path.read_text().splitlines()))
-
-
-def _body(path: Path) -> str:
-    """The file without the comment that opens it."""
-    return "\n".join(path.read_text().splitlines()[len(_head(path)) :]).lstrip("\n") + "\n"
+    return "".join(takewhile(lambda line: line.startswith("#"), path.read_text().splitlines(keepends=True)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,8 @@ from ccwm.settings.section import COLOUR, DOTTED, NAME, STORAGE, VARIANT
 Node = Mapping[str, Any]
 """A part of a JSON schema."""
 
+SCHEMA: Node = Settings.model_json_schema()
+
 PATTERNS = {
     NAME: "a name of up to 80 letters, digits, `_`, `.`, `:` and `-` that starts with a letter or a digit",
     VARIANT: "a name of up to 80 letters, digits, `_` and `-` that starts with a letter or a digit",
@@ -20,26 +21,9 @@ PATTERNS = {
     DOTTED: "a key as `section.field`",
     STORAGE: "an address as `postgresql://user@host/database`",
 }
-NUMBERS = {"integer": "a whole number", "number": "a number"}
-BOUNDS = {
-    "minimum": "of at least {}",
-    "exclusiveMinimum": "above {}",
-    "maximum": "of at most {}",
-    "exclusiveMaximum": "below {}",
-}
+BOUNDS = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "of at most", "exclusiveMaximum": "below"}
 KEY = "[key]"
 """How pydantic ends the path of a problem that a mapping's key has, and not its value."""
-
-PREFACE = """\
-# Settings
-
-Every key of `params.yaml`, written by `ccwm params docs --write` from `src/ccwm/settings/`: edit that, not this page.
-`ccwm params check` holds a file against it, and `docs/params.schema.json` lets an editor do so while you type.
-
-A file names every key, so that no default in the code can make a result. The default is what to write where you do
-not know better: the paper's value wherever the paper names one (where it differs, the sentence says so).
-"Environment steps" are simulator frames: actions × `env.action_repeat`.
-"""
 
 
 def known_path(path: Sequence[str | int]) -> tuple[str | int, ...]:
@@ -61,110 +45,85 @@ def allowed(path: Sequence[str | int]) -> str:
 
 def json_schema() -> str:
     """The JSON schema of ``params.yaml``, which editors read."""
-    return json.dumps(_schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(SCHEMA, indent=2, ensure_ascii=False) + "\n"
 
 
 def reference_page() -> str:
-    """Every key with its range, default and meaning, as Markdown."""
-    lines = [PREFACE]
-    for section, node in _schema()["properties"].items():
-        lines += [f"## {section}", ""]
-        if "properties" not in _resolve(node):
-            lines += [f"{node['description']} Allowed: {_describe(node)}.", ""]
-            continue
-        lines += [
-            _resolve(node)["description"],
-            "",
-            "| key | allowed | default | meaning |",
-            "| --- | --- | --- | --- |",
-        ]
-        for name, field in _resolve(node)["properties"].items():
-            default = f"`{json.dumps(field['default'])}`" if "default" in field else "none"
-            lines.append(f"| `{section}.{name}` | {_describe(field)} | {default} | {field['description']} |")
+    """Every key with its range, default and meaning, as Markdown; the docstring of Settings opens the page."""
+    lines = ["# Settings", "", SCHEMA["description"], ""]
+    for section, node in SCHEMA["properties"].items():
+        lines += [f"## {section}", "", _resolve(node)["description"]]
+        if keys := _resolve(node).get("properties"):
+            lines += ["", "| key | allowed | default | meaning |", "| --- | --- | --- | --- |"]
+            for name, field in keys.items():
+                default = f"`{json.dumps(field['default'])}`" if "default" in field else "none"
+                lines.append(f"| `{section}.{name}` | {_describe(field)} | {default} | {field['description']} |")
+        else:
+            lines.append(f"Allowed: {_describe(node)}.")
         lines.append("")
     return "\n".join(lines)
 
 
-@functools.cache
-def _schema() -> Node:
-    return Settings.model_json_schema()
-
-
 def _resolve(node: Node) -> Node:
     """The definition that a reference points to, or the node itself."""
-    if "$ref" not in node:
-        return node
-    definition: Node = _schema()["$defs"][node["$ref"].rpartition("/")[2]]
+    name = node.get("$ref", "").rpartition("/")[2]
+    definition: Node = SCHEMA["$defs"][name] if name else node
     return definition
 
 
 def _follow(path: Sequence[str | int]) -> tuple[Node, int]:
     """The schema where a path ends, and how many of its parts lead there."""
-    node = _schema()
+    node = SCHEMA
     for depth, part in enumerate(path):
-        below = _child(node, part)
-        if below is None:
-            return node, depth
+        match node:
+            case {"prefixItems": items} if isinstance(part, int):
+                below = items[part]
+            case {"items": below} if isinstance(part, int):
+                pass
+            case {"properties": keys} if part in keys:
+                below = keys[part]
+            case {"patternProperties": named} if part != KEY:
+                (below,) = named.values()
+            case _:
+                return node, depth
         node = _resolve(below)
     return node, len(path)
 
 
-def _child(node: Node, part: str | int) -> Node | None:
-    if isinstance(part, int):
-        return node["prefixItems"][part] if "prefixItems" in node else node.get("items")
-    if part in node.get("properties", {}):
-        child: Node = node["properties"][part]
-        return child
-    return next(iter(node.get("patternProperties", {}).values()), None) if part != KEY else None
-
-
 def _describe(node: Node) -> str:
-    node = _resolve(node)
-    if "anyOf" in node:
-        return " or ".join(_describe(branch) for branch in node["anyOf"])
-    if "const" in node:
-        return f"`{node['const']}`"
-    if "enum" in node:
-        *others, last = (f"`{value}`" for value in node["enum"])
-        return f"{', '.join(others)} or {last}"
-    match node.get("type"):
-        case "integer" | "number":
-            return _number(node)
-        case "string":
-            return PATTERNS[node["pattern"]] if "pattern" in node else _text(node)
-        case "array":
-            return _list(node)
-        case "object":
-            return _mapping(node)
-        case "boolean":
+    """What a part of the schema allows, in words."""
+    match _resolve(node):
+        case {"anyOf": branches}:
+            return " or ".join(map(_describe, branches))
+        case {"const": value}:
+            return f"`{value}`"
+        case {"enum": [*others, last]}:
+            return f"{', '.join(f'`{value}`' for value in others)} or `{last}`"
+        case {"pattern": pattern}:
+            return PATTERNS[pattern]
+        case {"type": "string", "maxLength": most}:
+            return f"text of {node.get('minLength', 0)} to {most} characters"
+        case {"type": "integer" | "number" as kind}:
+            return _number("a whole number" if kind == "integer" else "a number", node)
+        case {"prefixItems": [first, *_] as items}:
+            return f"a list of {len(items)}, each {_describe(first)}"
+        case {"items": item}:
+            return f"a list of one or more, each {_describe(item)}"
+        case {"properties": keys}:
+            return f"a section with the keys {', '.join(keys)}"
+        case {"patternProperties": named}:
+            ((pattern, value),) = named.items()
+            return f"`{{name: value}}` pairs, with {PATTERNS[pattern]}; each value {_describe(value)}"
+        case {"type": "object"}:
+            return "`{key: value}` pairs"
+        case {"type": "boolean"}:
             return "`true` or `false`"
-        case "null":
+        case {"type": "null"}:
             return "`null`"
     return "any value"
 
 
-def _number(node: Node) -> str:
-    words = NUMBERS[node["type"]]
+def _number(words: str, node: Node) -> str:
     if "minimum" in node and "maximum" in node:
         return f"{words} from {node['minimum']} to {node['maximum']}"
-    bounds = [text.format(node[bound]) for bound, text in BOUNDS.items() if bound in node]
-    return f"{words} {' and '.join(bounds)}"
-
-
-def _text(node: Node) -> str:
-    return f"text of {node['minLength']} to {node['maxLength']} characters"
-
-
-def _list(node: Node) -> str:
-    if "prefixItems" in node:
-        return f"a list of {len(node['prefixItems'])}, each {_describe(node['prefixItems'][0])}"
-    return f"a list of one or more, each {_describe(node['items'])}"
-
-
-def _mapping(node: Node) -> str:
-    if "properties" in node:
-        return f"a section with the keys {', '.join(node['properties'])}"
-    if "patternProperties" not in node:
-        return "`{key: value}` pairs"
-    ((pattern, value),) = node["patternProperties"].items()
-    return f"`{{name: value}}` pairs, with {PATTERNS[pattern]}; each value {_describe(value)}"
+    return f"{words} {' and '.join(f'{text} {node[bound]}' for bound, text in BOUNDS.items() if bound in node)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue
 
@@ -13,24 +13,27 @@ from ccwm.settings.tune import Tune
 Component = Literal["R", "M", "F", "S", "L"]
 
 
-def _different(row: list[Component]) -> list[Component]:
-    if len(set(row)) != len(row):
-        raise ValueError("must name different changes")
-    return row
+T = TypeVar("T")
 
 
-Row = Annotated[list[Component], Field(min_length=1), AfterValidator(_different)]
-"""A combination of changes, each at most once."""
+def _no_repeats(values: list[T]) -> list[T]:
+    if len(set(values)) != len(values):
+        raise ValueError("must not name one twice")
+    return values
+
+
+Different = Annotated[list[T], Field(min_length=1), AfterValidator(_no_repeats)]
+"""One or more values, each at most once."""
 
 
 class Study(Section):
     """What is compared: every stage runs once for each task × variant × seed."""
 
-    tasks: list[Name] = Field(min_length=1)
-    """Worlds by name: `walker_walk`, `maze_two_rooms`, `gym:Pendulum-v1`, `my_module:MyEnv`."""
-    variants: list[VariantName] = Field(min_length=1)
+    tasks: Different[Name]
+    """Environments by name: `walker_walk`, `maze_two_rooms`, `gym:Pendulum-v1`, `my_module:MyEnv`."""
+    variants: Different[VariantName]
     """Which entries of `variants` are trained."""
-    seeds: list[Seed] = Field(min_length=1)
+    seeds: Different[Seed]
     """Seeds of every random stream; variants of one seed share their first data."""
 
 
@@ -64,7 +67,7 @@ class Rollout(Section):
 
 
 class Latents(Section):
-    """The latent states along episodes: maps of them, and truncation against the world's truth."""
+    """The latent states along episodes: maps of them, and truncation against the environment's truth."""
 
     episodes: int = Field(20, ge=0, le=1000)
     """New episodes of the exploring agent that are studied beside the held-out ones."""
@@ -79,18 +82,18 @@ class Latents(Section):
     neighbours: int = Field(10, ge=1, le=1000)
     """k, the size of the neighbourhoods that the numbers beside the maps compare."""
     thresholds: list[PositiveFloat] = Field([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0], min_length=1)
-    """Values of η at which truncation is compared with the world's truth."""
+    """Values of η at which truncation is compared with the environment's truth."""
 
 
 class Transfer(Section):
-    """Zero-shot transfer: the trained agent in changed worlds."""
+    """Zero-shot transfer: the trained agent in changed environments."""
 
-    rows: list[Row] = Field(min_length=1)
+    rows: list[Different[Component]] = Field(min_length=1)
     """Combinations of changes: R reward, M mass, F friction, S stiffness, L layout of a maze."""
     draws: int = Field(3, ge=1, le=1000)
-    """Changed worlds drawn for each row, one episode in each; the same for every variant."""
+    """Changed environments drawn for each row, one episode in each; the same for every variant."""
     units: Literal["factor", "absolute"] = "factor"
-    """Whether mass, friction and stiffness multiply the world's own values or replace them."""
+    """Whether mass, friction and stiffness multiply the environment's own values or replace them."""
     reward: list[PositiveFloat] = Field([2.0], min_length=1)
     """Factors of the reward; returns are reported in the original scale."""
     mass: list[PositiveFloat] = Field([0.5, 1.5], min_length=1)
@@ -124,7 +127,15 @@ class Tracking(Section):
 
 
 class Settings(AgentConfig):
-    """All of ``params.yaml``."""
+    """Every key of `params.yaml`.
+
+    `ccwm params docs --write` generates the page of all keys from `src/ccwm/settings/`: edit the sources, not the page.
+    `ccwm params check` checks a file, and `docs/params.schema.json` lets an editor check it while you type.
+
+    A file must name every key, so that no result depends on a default in the code. The default is the paper's value
+    wherever the paper names one; where it differs, the sentence says so.
+    "Environment steps" are simulator frames: actions × `env.action_repeat`.
+    """
 
     study: Study
     variants: dict[VariantName, dict[str, JsonValue]] = Field(min_length=1)

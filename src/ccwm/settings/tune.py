@@ -49,7 +49,7 @@ class Tune(Section):
     study: VariantName = "truncation"
     """Name of the search: processes that give the same name work on the same one."""
     task: Name
-    """The world in which trials are trained."""
+    """The environment in which trials are trained."""
     variant: VariantName = "ccwm-truncated"
     """The entry of `variants` that is tuned; `ccwm tune apply` writes the winner into its overrides."""
     space: dict[Key, Parameter] = Field(min_length=1)
@@ -75,13 +75,13 @@ class Tune(Section):
     trials: int | None = Field(30, ge=1)
     """Trials of the whole study, those of other processes included; null leaves the end to hours."""
     hours: float | None = Field(None, gt=0)
-    """Hours after which this process begins no further trial; null leaves the end to trials."""
+    """Hours after which this process starts no further trial; null leaves the end to trials."""
     storage: Annotated[str, Field(pattern=STORAGE)] | None = None
     """`postgresql://user@host/database` for several hosts; null is a journal in `.work/tune`, for one host."""
     heartbeat: int = Field(30, ge=1, le=3600)
     """Seconds between a process's heartbeats on PostgreSQL; its trial is retried when four have been missed."""
     keep: Literal["best", "all", "none"] = "best"
-    """Whose trained agents stay in `.work/tune`: the best trial's, every trial's, or nobody's."""
+    """Whose trained agents stay in `.work/tune`: the best trial's, every trial's, or none."""
 
     @model_validator(mode="after")
     def _is_sound(self) -> Tune:

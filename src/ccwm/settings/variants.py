@@ -15,16 +15,13 @@ def resolve(settings: Settings, variant: str) -> Settings:
     """The settings with a variant's overrides (`retrace.weight: 0`) applied and checked."""
     if variant not in settings.variants:
         raise BadParams(f"unknown variant {variant!r}.{did_you_mean(variant, settings.variants)}")
-    content = settings.model_dump(mode="json")
+    content, where = settings.model_dump(mode="json"), f"variants.{variant}"
     for key, value in settings.variants[variant].items():
         section, dot, field = key.partition(".")
-        where = f"variants.{variant}"
         if not new_name(key) and (section not in OVERRIDABLE or not dot):
-            raise BadParams(
-                f"{where}.{key}: a variant overrides `section.field` with a section of {', '.join(OVERRIDABLE)}, "
-                f"because only training knows variants"
-            )
+            rule = f"a variant overrides `section.field` with a section of {', '.join(OVERRIDABLE)}"
+            raise BadParams(f"{where}.{key}: {rule}, because only training knows variants")
         if new_name(key) or field not in content[section]:
             raise BadParams(f"{where}: {unknown_key(key, content.get(section, ()))}")
         content[section][field] = value
-    return parse(content, where=f"variants.{variant}")
+    return parse(content, where=where)

@@ -9,7 +9,7 @@ from mlflow.pyfunc.model import PythonModel
 
 
 class AgentModel(PythonModel):
-    """The greedy agent; it remembers each episode's past, until ``reset`` or another batch size begins new ones."""
+    """The greedy agent; it remembers each episode's past, until ``reset`` or another batch size starts new ones."""
 
     def load_context(self, context: Any) -> None:
         """Read the agent's safetensors and JSON."""

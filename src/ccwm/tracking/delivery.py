@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from itertools import takewhile
 
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
@@ -20,7 +20,8 @@ PARENT_TAG = "ccwm.parent"
 """The parent that a run asked for, ours or MLflow's id, so that a parent sent later can still adopt it."""
 NESTING_TAG = "mlflow.parentRunId"
 
-POINTS_A_CALL = 1000
+RECORDS_A_CALL = 50
+"""Metrics sent at once: MLflow takes 1,000 values a call, and refused calls are sent record by record."""
 REFUSED = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "MALFORMED_REQUEST")
 """Answers that sending again will not change; everything else may pass."""
 
@@ -34,7 +35,7 @@ def find_run(client: MlflowClient, experiment: str, run_id: str) -> str | None:
 
 
 class Delivery:
-    """Brings one spool to the store; whatever goes wrong is raised, and nothing is acknowledged that was not taken."""
+    """Brings one spool to the store; it raises every error and acknowledges only what the store has taken."""
 
     def __init__(self, spool: Spool) -> None:
         """Without touching the store."""
@@ -71,17 +72,20 @@ class Delivery:
         return str(run.info.run_id)
 
     def drain(self) -> None:
-        """Send every record that was in the journal when the call began."""
+        """Send every record that was in the journal when the call started."""
         safe = self._spool.fsync()
         self.bind()
-        pending = (found for found in self._spool.records(self._spool.identity.acknowledged) if found[1] <= safe)
-        for group, end in _groups(pending):
+        pending = [found for found in self._spool.records(self._spool.identity.acknowledged) if found[1] <= safe]
+        while pending:
+            metrics = list(takewhile(lambda found: found[0]["kind"] == "metrics", pending[:RECORDS_A_CALL]))
+            count = len(metrics) or 1
+            group, end = [record for record, _ in pending[:count]], pending[count - 1][1]
+            pending = pending[count:]
             self._send(group)
             self._spool.identify(acknowledged=end)
             self._progress()
-            for record in group:
-                if "file" in record:
-                    self._spool.drop_file(record["file"])
+            if "file" in group[0]:
+                self._spool.drop_file(group[0]["file"])
 
     def _progress(self, step: int = 0) -> None:
         """Note when we last got further than ever before; an attempt that fails at the same place is no progress."""
@@ -131,22 +135,6 @@ class Delivery:
                 client.update_run(run_id, status="RUNNING")
             case "status":
                 client.set_terminated(run_id, status=record["value"], end_time=record["time"])
-
-
-def _groups(records: Iterator[tuple[Record, int]]) -> Iterator[tuple[list[Record], int]]:
-    """Consecutive metrics together, up to one call's worth; any other record alone; each with its end's offset."""
-    group: list[Record] = []
-    points = end = 0
-    for record, record_end in records:
-        size = len(record["values"]) if record["kind"] == "metrics" else POINTS_A_CALL
-        if group and points + size > POINTS_A_CALL:
-            yield group, end
-            group, points = [], 0
-        group.append(record)
-        points += size
-        end = record_end
-    if group:
-        yield group, end
 
 
 def root_cause(error: BaseException) -> str:

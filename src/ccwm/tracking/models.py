@@ -14,13 +14,13 @@ import mlflow.artifacts
 import mlflow.pyfunc
 import numpy as np
 from mlflow import MlflowClient
-from mlflow.entities import LoggedModel, LoggedModelOutput
+from mlflow.entities import LoggedModelOutput
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model, ModelSignature
 from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 
 from ccwm.errors import UserError
-from ccwm.tracking.store import connect, tracking_uri
+from ccwm.tracking.store import connect, suppress_existing, tracking_uri
 
 CODE = Path(__file__).with_name("agent_model.py")
 PACKAGES = ("mlflow", "numpy", "safetensors", "torch")
@@ -66,15 +66,8 @@ def log_agent_model(
         client.log_model_artifacts(model.model_id, f"{staging}/model")
     progress(2)
     client.finalize_logged_model(model.model_id, "READY")
-    _register(client, name, model, run_id)
-
-
-def _register(client: MlflowClient, name: str, model: LoggedModel, run_id: str) -> None:
-    try:
+    with suppress_existing():
         client.create_registered_model(name)
-    except MlflowException as error:
-        if error.error_code != "RESOURCE_ALREADY_EXISTS":
-            raise
     if not client.search_model_versions(f"run_id = '{run_id}'"):
         # By place, not as models:/<id>, which MLflow would look up in the process's default store instead of ours.
         source = model.artifact_location

@@ -1,4 +1,4 @@
-"""The background thread that brings a spool to the store, so that nobody ever waits for the network."""
+"""The background thread that brings a spool to the store, so that training never waits for the network."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ LONGEST_PAUSE = 30.0
 
 
 class Outbox:
-    """Owns a spool from ``start`` on; sends it as it grows, and tries again when the store is unreachable."""
+    """Owns a spool; sends it as it grows, and tries again when the store is unreachable."""
 
-    def __init__(self, spool: Spool) -> None:
-        """The thread is a daemon: a store that hangs must not keep a finished process alive."""
+    def __init__(self, spool: Spool, wait: float) -> None:
+        """Start to send, and wait at most ``wait`` seconds for the store's first answer or refusal.
+
+        The thread is a daemon: a store that hangs must not keep a finished process alive.
+        """
         self._spool = spool
         self._delivery = Delivery(spool)
         self._thread = threading.Thread(target=self._work, name="ccwm-outbox", daemon=True)
@@ -25,9 +28,6 @@ class Outbox:
         self._given_up = threading.Event()
         self._remove = False
         self.trouble: str | None = None
-
-    def start(self, wait: float) -> None:
-        """Begin to send, and wait at most ``wait`` seconds for the store's first answer or refusal."""
         self._thread.start()
         if not self._answered.wait(wait):
             self.trouble = f"no answer within {wait:g} s"
@@ -56,7 +56,7 @@ class Outbox:
                 self._answered.set()
                 self._delivery.drain()
                 self.trouble, pause = None, PERIOD
-            except Exception as error:  # whatever a store or a network can throw, the run continues and we try again
+            except Exception as error:  # any failure of a store or a network: the run continues and we try again
                 self.trouble = root_cause(error)
                 pause = min(2 * pause, LONGEST_PAUSE)
             self._answered.set()

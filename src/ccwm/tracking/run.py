@@ -1,4 +1,4 @@
-"""One stage execution as one MLflow run, whatever happens to the store or to the process."""
+"""One stage execution as one MLflow run, even when the store is unreachable or the process is killed."""
 
 from __future__ import annotations
 
@@ -46,10 +46,6 @@ class Run:
         """Record tags; a later value of a tag replaces the earlier one."""
         self._spool.append("tags", values=dict(tags))
 
-    def log_settings(self, settings: Mapping[str, JsonValue]) -> None:
-        """Record settings as params under dotted keys, and whole as `settings.json`."""
-        self._spool.append("settings", params=dict(flat_params(settings)), values=dict(settings))
-
     def log_artifact(self, path: Path, folder: str | None = None) -> None:
         """Record a copy of a file, or of a directory under its own name, in the run's artifact ``folder``."""
         self._spool.append("artifact", file=self._spool.keep_file(path), folder=folder)
@@ -86,9 +82,8 @@ def stage_run(
     code = {"git_commit": commit, "git_dirty": dirty, "mlflow.source.git.commit": commit}
     opened.append("status", value="RUNNING")
     run.set_tags({**cell.tags, "settings_hash": settings_hash, **tags, **code})
-    run.log_settings(settings)
-    outbox = Outbox(opened)
-    outbox.start(timeout)
+    opened.append("settings", params=dict(flat_params(settings)), values=dict(settings))
+    outbox = Outbox(opened, timeout)
     if outbox.trouble:
         _say(f"tracking store unreachable ({outbox.trouble}); the run is kept in {opened.directory} meanwhile")
     status = "FINISHED"

@@ -54,7 +54,7 @@ class SpoolBusyError(UserError):
 
 
 class Spool:
-    """One run's directory; whoever opens it holds its lock until ``close``."""
+    """One run's directory; its opener holds the lock until ``close``."""
 
     def __init__(self, directory: Path, *, wait: float = 0.0) -> None:
         """Open an existing spool; a last line that a crash tore is dropped, since its caller never came back."""

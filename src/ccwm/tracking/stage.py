@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from ccwm.cells import PARAMS, STAGES, WORK, Cell, settings_hash, stage_values
 from ccwm.envs.gl import probe
@@ -66,7 +65,7 @@ def stage_settings(cell: Cell, *, renders: bool = True) -> Settings:
 
 @contextmanager
 def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) -> Iterator[Stage]:
-    """Open a stage: settings checked, signals caught, a run begun; its record is written at the end.
+    """Open a stage: settings checked, signals caught, a run started; its record is written at the end.
 
     ``work`` is a directory that outlives a killed stage; the run's id is kept there, so that a resumed stage stays
     one run.
@@ -74,7 +73,7 @@ def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) ->
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     settings = stage_settings(cell, renders=renders)
     fingerprint = settings_hash(settings, cell)
-    began = time.monotonic()
+    start = time.monotonic()
     with _interruptible(work):
         ensure_store()
         with stage_run(
@@ -89,17 +88,17 @@ def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) ->
         ) as run:
             stage = Stage(cell, for_stage(settings, cell.stage), fingerprint, run)
             yield stage
-            record: dict[str, JsonValue] = {
+            made = sorted(path for path in cell.results.glob("*") if path.is_file() and path.name != cell.record.name)
+            cell.record.parent.mkdir(parents=True, exist_ok=True)
+            record = {
                 **origin(cell.stage, run.run_id, settings.tracking.experiment),
                 "settings_hash": fingerprint,
-                "machine": dict(machine(settings.trainer.threads if "trainer" in STAGES[cell.stage] else None)),
-                "seconds": round(time.monotonic() - began, 3),
+                "machine": machine(settings.trainer.threads if "trainer" in STAGES[cell.stage] else None),
+                "seconds": round(time.monotonic() - start, 3),
                 "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
                 **stage.cost,
+                "files": {path.as_posix(): md5(path) for path in made},
             }
-            made = sorted(path for path in cell.results.glob("*") if path.is_file() and path.name != cell.record.name)
-            record["files"] = {path.as_posix(): md5(path) for path in made}
-            cell.record.parent.mkdir(parents=True, exist_ok=True)
             write_json(cell.record, record)
 
 
@@ -126,7 +125,7 @@ def _training_run(cell: Cell) -> str | None:
 
 
 def _run_id(work: Path | None) -> str | None:
-    """The id of the run that belongs to a work directory; it stands there before the run begins."""
+    """The id of the run that belongs to a work directory; it stands there before the run starts."""
     if work is None:
         return None
     path = work / "run_id"
@@ -149,17 +148,5 @@ def _interruptible(work: Path | None) -> Iterator[None]:
 
 
 def for_stage(settings: Settings, stage: str) -> Settings:
-    """A view that gives just the sections that the stage declares, so that an undeclared read cannot go unnoticed."""
-    return cast(Settings, _StageView(settings, stage))
-
-
-class _StageView:
-    def __init__(self, settings: Settings, stage: str) -> None:
-        self._settings, self._stage = settings, stage
-
-    def __getattr__(self, name: str) -> BaseModel:
-        declared = (*STAGES[self._stage], "tracking", *(("agent",) if self._stage == "train" else ()))
-        if name not in declared:
-            raise AttributeError(f"stage {self._stage} reads `{name}` without declaring it in cells.STAGES")
-        value: BaseModel = getattr(self._settings, name)
-        return value
+    """Just the sections that cells.STAGES declares for the stage; reading another raises AttributeError."""
+    return Settings.model_construct(**{name: getattr(settings, name) for name in (*STAGES[stage], "tracking")})

@@ -6,7 +6,8 @@ import json
 import logging
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -68,14 +69,19 @@ def tracking_uri() -> str:
     return uri
 
 
+def sqlite_file() -> Path | None:
+    """The store's database; None for a server."""
+    uri = tracking_uri()
+    return Path(uri.removeprefix(SQLITE)) if uri.startswith(SQLITE) else None
+
+
 def ensure_store() -> None:
     """Create the sqlite database once, however many processes start at the same time; nothing to do for a server."""
-    uri = tracking_uri()
-    if not uri.startswith(SQLITE):
+    uri, database = tracking_uri(), sqlite_file()
+    if database is None:
         return
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)  # every migration of a new database is a line of INFO
-    database = Path(uri.removeprefix(SQLITE))
     database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{database}.lock"):
         MlflowClient(uri, uri).search_experiments(max_results=1)
@@ -92,11 +98,10 @@ def connect() -> MlflowClient:
 
 def check_store(experiment: str) -> str:
     """Reach the store and be allowed to write to it; returns what was found, raises what is wrong."""
-    uri = tracking_uri()
-    if not uri.startswith(SQLITE):
+    database = sqlite_file()
+    if database is None:
         view_path(experiment)
-        return f"{uri} answers and takes what is written"
-    database = Path(uri.removeprefix(SQLITE))
+        return f"{tracking_uri()} answers and takes what is written"
     if not database.exists():
         if not os.access(database.parent, os.W_OK):
             raise UserError(f"{database.parent} is not writable, and the store belongs there")
@@ -111,21 +116,26 @@ def check_store(experiment: str) -> str:
 
 def experiment_id(client: MlflowClient, name: str) -> str:
     """The id of the experiment, which is made on first use; with sqlite its files go to mlartifacts beside it."""
+    if client.get_experiment_by_name(name) is None:
+        database = sqlite_file()
+        files = database.with_name("mlartifacts").as_uri() if database else None
+        with suppress_existing():  # another process may be faster
+            client.create_experiment(name, artifact_location=files, tags=VIEW)
     found = client.get_experiment_by_name(name)
-    if found is None:
-        uri = tracking_uri()
-        files = Path(uri.removeprefix(SQLITE)).with_name("mlartifacts").as_uri() if uri.startswith(SQLITE) else None
-        try:
-            return str(client.create_experiment(name, artifact_location=files, tags=VIEW))
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
-            found = client.get_experiment_by_name(name)  # another process was faster
     if found is None or found.lifecycle_stage != "active":
-        raise UserError(
-            f"experiment {name} was deleted in MLflow", hint="restore it, or name another in tracking.experiment"
-        )
+        hint = "restore it, or name another in tracking.experiment"
+        raise UserError(f"experiment {name} was deleted in MLflow", hint=hint)
     return str(found.experiment_id)
+
+
+@contextmanager
+def suppress_existing() -> Iterator[None]:
+    """Within, what already exists need not be created."""
+    try:
+        yield
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
 
 
 def view_path(experiment: str) -> str:

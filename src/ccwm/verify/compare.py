@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ccwm.verify.record import Columns, Record, StageRecord, Value
-from ccwm.verify.tolerances import SHORT, Tolerance, tolerance
+from ccwm.verify.tolerances import SHORT, tolerance
 
 SHOWN = 3
-"""Differing values that are told of one file."""
+"""Differing values that are shown for one file."""
 
 
 class Verdict(StrEnum):
@@ -25,9 +25,6 @@ class Verdict(StrEnum):
     NEW = "unexpected"
 
 
-SURPRISES = (Verdict.DIFFERS, Verdict.MISSING, Verdict.NEW)
-
-
 class Row(NamedTuple):
     """One output of one stage."""
 
@@ -39,7 +36,7 @@ class Row(NamedTuple):
     @property
     def surprise(self) -> bool:
         """Whether this should not have been so."""
-        return self.verdict in SURPRISES
+        return self.verdict in (Verdict.DIFFERS, Verdict.MISSING, Verdict.NEW)
 
 
 def compare(committed: Record, found: Record) -> list[Row]:
@@ -59,73 +56,61 @@ def compare(committed: Record, found: Record) -> list[Row]:
 def compare_stage(name: str, before: StageRecord, after: StageRecord, *, updates: float) -> Iterator[Row]:
     """One stage: numbers by value, everything else by hash."""
     same = bool(before.machine) and before.machine == after.machine
-    kind = name.partition("@")[0]
     for path in {**before.files, **after.files}:
+        equal = before.files.get(path) == after.files.get(path)
         if path not in after.files:
             yield Row(name, path, Verdict.MISSING)
         elif path not in before.files:
             yield Row(name, path, Verdict.NEW)
         elif path in before.numbers and path in after.numbers:
-            yield _numbers(name, kind, path, before, after, same=same, updates=updates)
-        elif before.files[path] == after.files[path]:
+            file = f"{name.partition('@')[0]}/{PurePosixPath(path).name}"
+            verdict, detail = _numbers(file, before.numbers[path], after.numbers[path], same=same, updates=updates)
+            if verdict == Verdict.EQUAL and same and not equal:
+                verdict, detail = Verdict.DIFFERS, "the same values in other bytes"
+            yield Row(name, path, verdict, detail)
+        elif equal:
             yield Row(name, path, Verdict.EQUAL)
+        elif same:
+            yield Row(name, path, Verdict.DIFFERS, f"{before.files[path]} → {after.files[path]}")
         else:
-            detail = f"{before.files[path]} → {after.files[path]}"
-            yield Row(name, path, Verdict.DIFFERS if same else Verdict.SKIPPED, detail if same else "another machine")
+            yield Row(name, path, Verdict.SKIPPED, "another machine")
 
 
-class Difference(NamedTuple):
-    """A value that is not the committed one."""
-
-    where: str
-    was: Value
-    now: Value
-    allowed: Tolerance
-
-    @property
-    def share(self) -> float:
-        """How far it moved, as a share of itself."""
-        if isinstance(self.was, float) and isinstance(self.now, float):
-            return abs(self.now - self.was) / max(abs(self.was), 1e-12)
-        return 1.0
-
-
-def _numbers(
-    name: str, kind: str, path: str, before: StageRecord, after: StageRecord, *, same: bool, updates: float
-) -> Row:
-    old, new = before.numbers[path], after.numbers[path]
+def _numbers(file: str, old: Columns, new: Columns, *, same: bool, updates: float) -> tuple[Verdict, str]:
+    """The verdict on one file of numbers, and what led to it."""
     if old == new:
-        if before.files[path] == after.files[path] or not same:
-            return Row(name, path, Verdict.EQUAL)
-        return Row(name, path, Verdict.DIFFERS, "the same values in other bytes")
+        return Verdict.EQUAL, ""
     if old.keys() != new.keys():
-        return Row(name, path, Verdict.DIFFERS, f"other names: {', '.join(sorted(old.keys() ^ new.keys()))}")
+        return Verdict.DIFFERS, f"other names: {', '.join(sorted(old.keys() ^ new.keys()))}"
     if any(len(old[key]) != len(new[key]) for key in old):
         rows = f"{len(next(iter(new.values())))} rows instead of {len(next(iter(old.values())))}"
         free = not same and updates > SHORT  # another agent's episodes may end at other times
-        return Row(name, path, Verdict.SKIPPED if free else Verdict.DIFFERS, rows)
-    found = [*_differences(kind, PurePosixPath(path).name, old, new, updates=updates)]
-    wrong = [each for each in found if same or not each.allowed.allows(each.was, each.now)]
+        return Verdict.SKIPPED if free else Verdict.DIFFERS, rows
+    wrong, moved, found = [], [], 0
+    for key, index, was, now in _differences(old, new):
+        then = old["updates"][index] if file.endswith(".csv") and "updates" in old else updates
+        # A row of a curve knows its own update.
+        allowed = tolerance(file, key, updates=then if isinstance(then, float) else updates)
+        found += 1
+        if same or not allowed.allows(was, now):
+            where = f"{key}[{index}]" if len(old[key]) > 1 else key
+            wrong.append(f"{where} {_shown(was)} → {_shown(now)}" + ("" if same else f" ({allowed.name})"))
+        elif allowed.relative is not None and isinstance(was, float) and isinstance(now, float):
+            moved.append(abs(now - was) / max(abs(was), 1e-12))
     if wrong:
-        told = [f"{each.where} {_shown(each.was)} → {_shown(each.now)}" + ("" if same else f" ({each.allowed.name})")
-                for each in wrong]  # fmt: skip
-        more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
-        return Row(name, path, Verdict.DIFFERS, "; ".join(told[:SHOWN]) + more)
-    measured = [each.share for each in found if each.allowed.relative is not None]
-    if not measured:
-        return Row(name, path, Verdict.SKIPPED, f"{len(found)} values of another agent")
-    return Row(name, path, Verdict.WITHIN, f"{max(measured):.1e} of itself at most")
+        more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        return Verdict.DIFFERS, "; ".join(wrong[:SHOWN]) + more
+    if moved:
+        return Verdict.WITHIN, f"{max(moved):.1e} of itself at most"
+    return Verdict.SKIPPED, f"{found} values of another agent"
 
 
-def _differences(kind: str, file: str, old: Columns, new: Columns, *, updates: float) -> Iterator[Difference]:
-    """Values that differ, with what another machine may do to them; a row of a curve knows its own update."""
-    at = old.get("updates", []) if file.endswith(".csv") else []
+def _differences(old: Columns, new: Columns) -> Iterator[tuple[str, int, Value, Value]]:
+    """Values that differ, with their column and row."""
     for key in old:
         for index, (was, now) in enumerate(zip(old[key], new[key], strict=True)):
             if was != now:
-                then = at[index] if at else updates
-                allowed = tolerance(kind, file, key, updates=then if isinstance(then, float) else updates)
-                yield Difference(f"{key}[{index}]" if len(old[key]) > 1 else key, was, now, allowed)
+                yield key, index, was, now
 
 
 def _shown(value: Value) -> str:
@@ -135,11 +120,9 @@ def _shown(value: Value) -> str:
 def _updates(name: str, record: Record) -> float:
     """Updates behind the agent that a cell is about; the most of all for the report."""
     counts = {
-        stage.partition("@")[2]: values["updates"][0]
+        stage.partition("@")[2]: float(values["updates"][0] or 0)
         for stage, made in record.stages.items()
         for path, values in made.numbers.items()
         if stage.startswith("train@") and path.endswith("metrics.json")
     }
-    known = [count for count in counts.values() if isinstance(count, float)]
-    own = counts.get(name.partition("@")[2])
-    return own if isinstance(own, float) else max(known, default=0.0)
+    return counts.get(name.partition("@")[2], max(counts.values(), default=0.0))

@@ -15,8 +15,7 @@ from ccwm.files import md5, write_json
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.section import Section
 
-FOLDER = Path("verify")
-RESULTS = FOLDER / "results.json"
+RESULTS = Path("verify/results.json")
 """The machine behind each stage of the committed dvc.lock, beside the hashes of what it made."""
 
 NUMBERS = ("metrics.json", ".csv")
@@ -29,7 +28,7 @@ class StageRecord(Section):
     """One cell of the matrix."""
 
     machine: dict[str, str]
-    """Empty where nobody knows."""
+    """Empty where it is not known."""
     files: dict[str, str]
     """Path → MD5 of each output, as ``dvc.lock`` has it."""
     numbers: dict[str, Columns]
@@ -77,22 +76,21 @@ def read_checkout(root: Path) -> Record:
 
 def with_machines(record: Record, known: Record) -> Record:
     """Add the machines of ``known`` where they made the very files that the record names."""
-    stages = {
-        name: stage.model_copy(update={"machine": made.machine})
-        if (made := known.stages.get(name)) is not None and made.files == stage.files
-        else stage
-        for name, stage in record.stages.items()
-    }
+    stages = dict(record.stages)
+    for name, made in known.stages.items():
+        if name in stages and made.files == stages[name].files:
+            stages[name] = stages[name].model_copy(update={"machine": made.machine})
     return Record(stages=stages)
 
 
 def edited_files(root: Path) -> dict[str, list[str]]:
     """By stage, the number files in git that are no longer those which dvc.lock names."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for name, entry in read_lock(root).items():
-        there = {out["path"]: out["md5"] for out in entry["outs"] if _is_numbers(root / out["path"])}
-        found[name] = [path for path, value in there.items() if md5(root / path) != value]
-    return {name: paths for name, paths in found.items() if paths}
+        for out in entry["outs"]:
+            if _is_numbers(root / out["path"]) and md5(root / out["path"]) != out["md5"]:
+                found.setdefault(name, []).append(out["path"])
+    return found
 
 
 def _is_numbers(path: Path) -> bool:
@@ -100,7 +98,7 @@ def _is_numbers(path: Path) -> bool:
 
 
 def _machine(root: Path, name: str, files: dict[str, str]) -> dict[str, str]:
-    """Who made a stage, from its run.json; nobody, where a file that it names is another now."""
+    """The machine that made a stage, from its run.json; none where a file that it names has changed since."""
     stage = name.partition("@")[0]
     folder = next((Path(path).parent for path in files if path.startswith(f"results/{stage}/")), f"results/{stage}")
     path = root / folder / "run.json"
@@ -115,10 +113,8 @@ def read_numbers(path: Path) -> Columns:
     if path.suffix == ".json":
         return {key: [value] for key, value in _flat(json.loads(path.read_text()))}
     with path.open(newline="") as file:
-        rows = csv.DictReader(file)
-        return {
-            name: [_value(row[name]) for row in listed] for listed in [list(rows)] for name in rows.fieldnames or []
-        }
+        header, *rows = [row for row in csv.reader(file) if row] or [[]]
+    return {name: [_value(row[column]) for row in rows] for column, name in enumerate(header)}
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from subprocess import PIPE, STDOUT, Popen
 from typing import Any
 
-from ccwm.cells import STAGES, dvc_status
+from ccwm.cells import STAGES, dvc_status, run_command
 from ccwm.errors import UserError, did_you_mean
 from ccwm.progress import counter
 from ccwm.verify.record import read_lock
 
-MADE = ("dvc.lock", "results", "data", "models", "report", ".work")
+MADE = ("results", "data", "models", "report", ".work")
 FOREIGN = ("MLFLOW_", "DVC_", "GIT_", "CCWM_")
-"""Variables that would lead a clone back to the project, or to somebody's store."""
+"""Variables that would lead a clone back to the project, or to another store."""
 
 
 class Clone:
@@ -32,18 +32,16 @@ class Clone:
             "PYTHONPATH": str(root / "src"),  # the environment's own ccwm is the project's, not the commit's
             "DVC_NO_ANALYTICS": "1",
         }
-        self.commit = self._run(["git", "rev-parse", "HEAD"], "there is no commit to verify", project).strip()
+        self.commit = self._run("git rev-parse HEAD", "there is no commit to verify", project).strip()
         message = "git could not clone the project"
-        self._run(["git", "clone", "--quiet", "--no-checkout", str(project), str(root)], message, project)
-        self._run(["git", "checkout", "--quiet", "--detach", self.commit], message)
+        self._run("git clone --quiet --no-checkout", message, project, str(project), str(root))
+        self._run("git checkout --quiet --detach", message, root, self.commit)
 
     def forget_results(self) -> None:
         """As if nothing had ever been run."""
-        for path in (self.root / name for name in MADE):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+        (self.root / "dvc.lock").unlink(missing_ok=True)
+        for name in MADE:
+            shutil.rmtree(self.root / name, ignore_errors=True)
 
     def stale(self) -> dict[str, list[str]]:
         """Stages whose sources or settings are no longer those that dvc.lock names, with what changed."""
@@ -56,49 +54,34 @@ class Clone:
         made = {out["path"] for name in stages for out in lock[name]["outs"]}
         read = [dep["path"] for name in stages for dep in lock[name]["deps"]]
         outs = {out["path"] for entry in lock.values() for out in entry["outs"]} - made
-        wanted = [
-            out
-            for out in sorted(outs)
-            if not (self.root / out).exists() and any(out == path or out.startswith(f"{path}/") for path in read)
-        ]
+        missing = [out for out in sorted(outs) if not (self.root / out).exists()]
+        wanted = [out for out in missing if any(Path(out).is_relative_to(path) for path in read)]
         if wanted:
-            cache = self._run(["dvc", "cache", "dir"], "DVC has no cache", self.project).strip()
-            self._run(["dvc", "remote", "add", "--local", "--default", "project", cache], "DVC refused its own cache")
+            cache = self._run("dvc cache dir", "DVC has no cache", self.project).strip()
+            self._run("dvc remote add --local --default project", "DVC refused its own cache", self.root, cache)
             message = "the inputs of these stages are not in DVC's cache; `dvc repro`, or verify without naming stages"
-            self._run(["dvc", "pull", "--quiet", *wanted], message)
+            self._run("dvc pull --quiet", message, self.root, *wanted)
 
     def reproduce(self, stages: Sequence[str] = (), *, total: int) -> None:
-        """Run these stages alone, or all of them, whatever DVC thinks of them."""
+        """Run these stages alone, or all of them, even those that DVC considers up to date."""
         command = ["dvc", "repro", "--force", "--no-run-cache", *(["--single-item", *stages] if stages else [])]
-        log: list[str] = []
+        log, started = "", 0
         with (
             counter("stages", total) as advance,
-            subprocess.Popen(
-                command,
-                cwd=self.root,
-                env=self.environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            ) as running,
+            Popen(command, cwd=self.root, env=self.environment, stdout=PIPE, stderr=STDOUT, text=True) as running,
         ):
-            assert running.stdout is not None
-            for line in running.stdout:
-                if line.startswith("Running stage") and any(each.startswith("Running stage") for each in log):
-                    advance()
-                log.append(line)
+            for line in running.stdout or ():
+                log += line
+                if line.startswith("Running stage"):
+                    started += 1
+                    if started > 1:  # the one before it has ended
+                        advance()
             advance()
         if running.returncode != 0:
-            raise UserError(f"a stage failed when it was run again:\n{''.join(log)[-2000:]}")
+            raise UserError(f"a stage failed when it was run again:\n{log[-2000:]}")
 
-    def _run(self, command: list[str], message: str, where: Path | None = None) -> str:
-        """The output of a command that must succeed."""
-        done = subprocess.run(
-            command, cwd=where or self.root, env=self.environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise UserError(f"{message} (`{' '.join(command[:2])}`: {done.stderr.strip()[-500:]})")
-        return done.stdout
+    def _run(self, command: str, message: str, directory: Path, *arguments: str) -> str:
+        return run_command([*command.split(), *arguments], message, directory, self.environment)
 
 
 def _modified(changes: list[Any]) -> Iterator[str]:
@@ -119,10 +102,9 @@ def chosen_stages(names: Sequence[str], root: Path) -> list[str]:
     known = list(read_lock(root))
     if not known:
         raise UserError("dvc.lock is missing or empty at this commit", hint="run `dvc repro` and commit its results")
-    kinds = {name.partition("@")[0]: None for name in known}
+    kinds = [stage for stage in STAGES if any(name.partition("@")[0] == stage for name in known)]
     for name in names:
-        if name not in known and name not in kinds:
+        if name not in (*kinds, *known):
             raise UserError(f"no stage {name!r} in dvc.lock.{did_you_mean(name, [*kinds, *known])}")
-    order = list(STAGES)
     chosen = [name for name in known if not names or name in names or name.partition("@")[0] in names]
-    return sorted(chosen, key=lambda name: order.index(name.partition("@")[0]))
+    return sorted(chosen, key=lambda name: kinds.index(name.partition("@")[0]))

@@ -46,22 +46,10 @@ LATE = Tolerance(
 )
 FREE = Tolerance("free", None, 0, f"single episodes, spreads, and losses after update {SHORT}, of another agent")
 
-COUNTS = (
-    "updates",
-    "seed",
-    "episode",
-    "episodes",
-    "heldout",
-    "n",
-    "draw",
-    "context",
-    "horizon",
-    "step",
-    "best_possible",
-)
+COUNTS = "updates", "seed", "episode", "episodes", "heldout", "n", "draw", "context", "horizon", "step", "best_possible"
 RULES: tuple[tuple[str, Tolerance, Tolerance], ...] = (
     ("train/metrics.json:/episodes", EARLY, LATE),  # as many as the agent's own lengths leave room for
-    *((f"*:*{count}", EXACT, EXACT) for count in (*(f".{name}" for name in COUNTS), *(f"/{name}" for name in COUNTS))),
+    *((f"*:*[./]{name}", EXACT, EXACT) for name in COUNTS),
     ("collect/*", WORLD, WORLD),
     ("evaluate/metrics.json:/random_*", WORLD, WORLD),
     ("rollout-viz/*:/baseline_error*", WORLD, WORLD),
@@ -75,8 +63,8 @@ RULES: tuple[tuple[str, Tolerance, Tolerance], ...] = (
 """`stage/file:/key` → its tolerance after few updates, and after many."""
 
 
-def tolerance(stage: str, file: str, key: str, *, updates: float) -> Tolerance:
-    """The first rule that fits ``key`` of ``file`` of a stage, after this many updates."""
-    name = f"{stage}/{file}:/{key}"
+def tolerance(file: str, key: str, *, updates: float) -> Tolerance:
+    """The first rule that fits ``key`` of a file, named as `stage/file`, after this many updates."""
+    name = f"{file}:/{key}"
     early, late = next((early, late) for pattern, early, late in RULES if fnmatchcase(name, pattern))
     return early if updates <= SHORT else late
