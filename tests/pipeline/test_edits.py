@@ -11,7 +11,7 @@ from project import TASK, TRAIN, Project
 
 from ccwm.cells import Cell
 
-pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1200)]
 
 STUDIES = ("evaluate", "rollout-viz", "transfer")
 

@@ -15,7 +15,7 @@ from project import DVC, STAGES, TASK, TRAIN, VARIANT, Project, make_project
 
 from ccwm.settings.parsing import read_yaml
 
-pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1200)]
 STUDIES = ("evaluate", "rollout-viz", "transfer")
 NAMES = {"report", *(str(TRAIN.of(stage)) for stage in STAGES if stage != "report")}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from project import STAGES, TASK, TRAIN, Project
 
-pytestmark = pytest.mark.xdist_group("pipeline")
+pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1200)]
 OUTPUTS = {"collect": ("data", "results/collect"), "report": ("report",)}
 
 

@@ -17,7 +17,7 @@ from ccwm.training.checkpoints import Checkpoints
 
 TWO = {"trainer": {"devices": 2}}
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-pytestmark = [pytest.mark.xdist_group("devices"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("devices"), pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="session")
