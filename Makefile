@@ -54,7 +54,7 @@ tune: install ## Search for better settings as params.yaml says (PROCESSES=2; TU
 verify: install ## Run the smoke settings of the last commit again and compare with verify/smoke.json: minutes
 	$(BIN)/ccwm verify --preset smoke
 
-record: install ## Write down who made dvc.lock, and what the last commit's smoke settings give; commit verify/ after it
+record: install ## Write down which machine made dvc.lock, and what the last commit's smoke settings give; commit verify/ after it
 	$(BIN)/ccwm verify --record
 	$(BIN)/ccwm verify --preset smoke --record
 
@@ -62,10 +62,10 @@ doctor: install ## Check that this machine is ready for params.yaml
 	$(BIN)/ccwm doctor
 
 # One thread a worker: two workers on all cores would fight, and sums differ between thread counts.
-test: install ## Run the test suite (without the slow tests)
+test: install ## Run the fast test suite, which covers every guarantee at least once
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup
 
-test-slow: install ## Run the slow tests: whole pipelines, kills and resumes
+test-slow: install ## Run the long tests: kills, soak, browser sizes, a sweep over the presets
 	$(BIN)/pytest -m slow --timeout 3600
 
 lint: install ## Check style and types
