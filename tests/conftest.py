@@ -2,39 +2,72 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from project import STAGES, Project, make_project
 
+Shared = Callable[[str, Callable[[Path], object]], Path]
+
 
 @pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """A folder by its name, filled by the first test process that asks for it and read by all of them."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # of all workers
+
+    def share(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, done = base / name, base / f"{name}.done"
+        with FileLock(base / f"{name}.lock"):
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a process that failed
+                folder.mkdir()
+                fill(folder)
+                done.touch()
+        return folder
+
+    return share
+
+
+@pytest.fixture(scope="session")
+def empty_store(shared_folder: Shared) -> Path:
     """The database of an MLflow store without runs: its migrations take seconds, so they run once."""
-    from ccwm.tracking.store import ensure_store
+    from ccwm.tracking.store import connect
 
-    database = tmp_path_factory.mktemp("store") / "mlflow.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
-        ensure_store()
-    return database
+    def fill(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{folder / 'mlflow.db'}")
+            connect()
+
+    return shared_folder("store", fill) / "mlflow.db"
 
 
 @pytest.fixture(scope="session")
-def collected(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def collected(empty_store: Path, shared_folder: Shared) -> Project:
     """A project with its random episodes and an empty MLflow store; read only."""
-    project = make_project(tmp_path_factory.mktemp("collected") / "project", store=empty_store)
-    project.run(*STAGES["collect"])
-    (project.root / "mlflow.db").write_bytes(empty_store.read_bytes())  # its experiment keeps artifacts in this place
-    return project
+
+    def fill(folder: Path) -> None:
+        project = make_project(folder / "project", store=empty_store)
+        project.run(*STAGES["collect"])
+        # The experiment that the stage has made keeps its artifacts in this folder, not in a copy's.
+        (project.root / "mlflow.db").write_bytes(empty_store.read_bytes())
+
+    return Project(shared_folder("collected", fill) / "project")
 
 
 @pytest.fixture(scope="session")
-def finished(collected: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def finished(collected: Project, shared_folder: Shared) -> Project:
     """A project whose agent was trained without interruption; read only."""
-    project = collected.copy(tmp_path_factory.mktemp("finished") / "project")
-    project.run(*STAGES["train"])
-    return project
+
+    def fill(folder: Path) -> None:
+        collected.copy(folder / "project").run(*STAGES["train"])
+
+    return Project(shared_folder("finished", fill) / "project")
 
 
 @pytest.fixture

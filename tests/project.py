@@ -1,6 +1,7 @@
 """A tiny project in a directory of its own, its stages as real processes that can be signalled, and its MLflow runs.
 
-Processes come from a fork server that has imported torch, Lightning and MLflow once, which saves seconds a process.
+Processes come from a fork server that has imported torch, Lightning, MLflow and Optuna once, which saves seconds a
+process.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
@@ -29,6 +30,9 @@ from ccwm.settings.loading import load_settings
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
+
+if TYPE_CHECKING:  # it takes a second to import, which most processes need not
+    from dvc.repo import Repo
 
 ROOT = Path(__file__).parents[1]
 TASK, VARIANT, SEED = "maze_two_rooms", "ccwm", 0
@@ -73,13 +77,15 @@ COPIED = ("src", "pipeline", "presets", "claims.yaml", "dvc.yaml", "pyproject.to
 DVC = (sys.executable, "-m", "dvc")
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(  # a module that cannot be imported is left out
+# There is one server a test process, so one list for all tests; a module that cannot be imported is left out.
+SERVER.set_forkserver_preload(
     [
-        *("ccwm.tracking.stage", "ccwm.training.publish", "ccwm.training.collect", "ccwm.report.page"),
+        *("ccwm.cli.app", "ccwm.tuning.search", "ccwm.tracking.stage", "ccwm.training.publish"),
+        *("ccwm.training.collect", "ccwm.report.page"),
         *(f"ccwm.studies.{path.stem}" for path in sorted((ROOT / "src" / "ccwm" / "studies").glob("*.py"))),
-        # What MLflow imports only when it opens a database or loads a model.
+        # What MLflow and Optuna import only when they open a database, load a model or draw.
         *("mlflow.pyfunc", "mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store"),
-        *("alembic.command", "rich.progress", "rich.traceback"),
+        *("alembic.command", "rich.progress", "rich.traceback", "sklearn.ensemble"),
     ]
 )
 
@@ -182,9 +188,19 @@ class Project:
 
     def init_dvc(self) -> None:
         """Make it a repository of git and of DVC, with all that is there as its first commit."""
+        from dvc.repo import Repo
+
         self.command("git", "init", "--quiet")
-        self.command(*DVC, "init", "--quiet")
+        Repo.init(str(self.root)).close()
         self.commit("A project")
+
+    @contextmanager
+    def dvc(self) -> Iterator[Repo]:
+        """DVC in this process, in this project: its command takes seconds to start."""
+        from dvc.repo import Repo
+
+        with chdir(self.root), Repo() as repo:
+            yield repo
 
     def commit(self, message: str) -> None:
         """All that is there, as a commit."""
@@ -193,7 +209,8 @@ class Project:
 
     def start(self, script: str, *arguments: str, name: str = "", **environment: str) -> Process:
         """A stage's script as a process of its own; ``name`` tells the logs of several at once apart."""
-        return Process(self.root, f"pipeline/{script}.py", arguments, environment, name or script)
+        given, log = (f"pipeline/{script}.py", *arguments), self.root / f"{name or script}.log"
+        return Process(run_script, given, root=self.root, log=log, environment=environment)
 
     def run(self, script: str, *arguments: str, code: int = 0, **environment: str) -> str:
         """What a stage's script said, from its start to its end with this exit code."""
@@ -226,14 +243,23 @@ class Project:
 
 
 class Process:
-    """A running script."""
+    """A function that runs in a process of its own, as a command in ``root`` would; its output goes to ``log``.
+
+    ``environment`` is added to this process's; with FILE_LIMIT no file may grow beyond so many bytes.
+    """
 
     def __init__(
-        self, root: Path, script: str, arguments: tuple[str, ...], environment: dict[str, str], name: str
+        self,
+        target: Callable[..., object],
+        arguments: tuple[Any, ...] = (),
+        *,
+        root: Path,
+        log: Path,
+        environment: Mapping[str, str] = {},
     ) -> None:
-        self._log = root / f"{name}.log"
+        self._log = log
         self._process = SERVER.Process(
-            daemon=True, target=run_script, args=(root, script, arguments, environment, self._log)
+            daemon=True, target=run_command, args=(target, arguments, root, log, {**environment})
         )
         self._process.start()
 
@@ -250,7 +276,7 @@ class Process:
     def wait_until(self, happened: Callable[[], object]) -> None:
         """Return the moment that it happened; the script must still be running."""
         while not happened():
-            assert self._process.is_alive(), f"the script ended too early: {self.said}"
+            assert self._process.is_alive(), f"it ended too early: {self.said}"
             time.sleep(0.003)
 
     def signal(self, signum: signal.Signals) -> int:
@@ -270,8 +296,10 @@ class Process:
         return self._log.read_text() if self._log.exists() else ""
 
 
-def run_script(root: Path, script: str, arguments: tuple[str, ...], environment: dict[str, str], log: Path) -> None:
-    """In a fresh process: be `python <script> <arguments>` in ``root``; no file may grow beyond FILE_LIMIT bytes."""
+def run_command(
+    target: Callable[..., object], arguments: tuple[Any, ...], root: Path, log: Path, environment: dict[str, str]
+) -> None:
+    """In a fresh process: call the function as the main one of a command."""
     os.chdir(root)
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     limit = environment.pop("FILE_LIMIT", None)
@@ -281,6 +309,11 @@ def run_script(root: Path, script: str, arguments: tuple[str, ...], environment:
     with log.open("w") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+    target(*arguments)
+
+
+def run_script(script: str, *arguments: str) -> None:
+    """Be `python <script> <arguments>`."""
     sys.argv = [script, *arguments]
     runpy.run_path(script, run_name="__main__")
 
@@ -315,6 +348,8 @@ def make_project(root: Path, changes: Mapping[str, Mapping[str, Any]] = {}, *, s
             shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         else:
             shutil.copy(source, root / name)
+    (root / "evidence").mkdir()
+    shutil.copy(ROOT / "evidence" / "README.md", root / "evidence")  # its studies would be copied for every test
     project = Project(root)
     write_params(project.params, changes)
     if store is not None:

@@ -26,7 +26,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "evaluate": ("trainer", "evaluate"),
     "rollout-viz": ("trainer", "rollout", "latents"),
     "transfer": ("trainer", "transfer"),
-    "report": ("study", "report"),
+    "report": ("env", "transfer", "study", "report"),
 }
 """Every stage in the order in which they run, with the sections of ``params.yaml`` that it reads."""
 
@@ -128,11 +128,9 @@ def up_to_date(study: Study, root: Path) -> set[Cell]:
     """Cells that DVC would not run: neither changed nor behind one that is."""
     changed, fresh = dvc_status(root), set[Cell]()
     *others, report = cells(study)
-    for cell in others:
-        if str(cell) not in changed and fresh.issuperset(cell.needs):
+    for cell in (*others, report):
+        if str(cell) not in changed and fresh.issuperset(others if cell == report else cell.needs):
             fresh.add(cell)
-    if str(report) not in changed and fresh.issuperset(others):
-        fresh.add(report)
     return fresh
 
 

@@ -42,6 +42,25 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def append_line(path: Path, line: bytes, end: int, *, durable: bool) -> int:
+    """Write ``line`` at byte ``end``, over what a kill left behind it, and return the new end.
+
+    A full disk leaves the file as it was; ``durable`` makes the line survive a power cut too.
+    """
+    with path.open("r+b", buffering=0) as file:
+        file.truncate(end)
+        file.seek(end)
+        try:
+            while line:
+                line = line[file.write(line) :]
+            if durable:
+                os.fsync(file.fileno())
+        except OSError:
+            file.truncate(end)
+            raise
+        return file.tell()
+
+
 def write_json(path: Path, content: Mapping[str, object]) -> None:
     """Put a mapping at ``path`` as indented JSON in the order given, whole or not at all."""
     write_atomically(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 PACKAGES = ("numpy", "mujoco", "imageio-ffmpeg")
 """Libraries, torch apart, whose own code makes numbers, pixels or videos."""
 
-Machine = dict[str, str]
-"""Facts by name; two machines are the same where all of them are."""
 
+def machine(threads: int | None) -> dict[str, str]:
+    """The facts, by name, that a process with this many torch threads depends on, None for one without torch.
 
-def machine(threads: int | None) -> Machine:
-    """The facts that a process with this many torch threads depends on, None for one without torch."""
+    Two machines are the same where all of them are.
+    """
     facts = {"processor": _processor(), "python": platform.python_version()}
     facts |= {package: version(package) for package in PACKAGES}
     if threads is not None:
@@ -30,20 +28,6 @@ def machine(threads: int | None) -> Machine:
             "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
         }
     return facts
-
-
-def conditions(threads: int | None) -> dict[str, object]:
-    """What a measurement of speed belongs to: the machine, the commit, the time, and how busy it was just before."""
-    describe = ["git", "describe", "--always", "--dirty=+"]
-    described = subprocess.run(describe, capture_output=True, text=True, check=False)
-    return {
-        "commit": described.stdout.strip(),
-        "cores": cores(),
-        **machine(threads),
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load_of_the_last_minute": round(os.getloadavg()[0], 1),
-        "niceness": os.nice(0),
-    }
 
 
 def cores() -> int:

@@ -61,16 +61,13 @@ def read_object(path: Path) -> dict[str, Any]:
 def read_record(path: Path, kind: type[Record]) -> Record:
     """The keys of a JSON object that the NamedTuple ``kind`` has, each a finite number, or None where it may be."""
     content = read_object(path)
-    values = {}
     for name, type_name in kind.__annotations__.items():
         if name not in content:
             raise BadResult(f"{path} lacks the key {name!r}")
-        values[name] = value = content[name]
-        if value is None and "None" in str(type_name):
-            continue
-        if not is_number(value):
+        value = content[name]
+        if not is_number(value) and (value is not None or "None" not in str(type_name)):
             raise BadResult(f"{path}: {name!r} is {value!r}, not a number")
-    return kind(**values)
+    return kind(**{name: content[name] for name in kind.__annotations__})
 
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:

@@ -14,3 +14,8 @@ def named_seed(*parts: str | int) -> int:
 def episode_seed(*parts: str | int) -> int:
     """A seed that environments accept: 31 bits of ``named_seed``."""
     return named_seed(*parts) % 2**31
+
+
+def collected_seed(seed: int, part: str, index: int) -> int:
+    """The seed of a random episode that a study starts with, by its part (`train` or `heldout`) and number."""
+    return episode_seed("collect", seed, part, index)

@@ -11,6 +11,7 @@ import lightning as L
 import torch
 from lightning.fabric.plugins import MixedPrecision
 from test_devices import CASES, emptied, empty, small_update
+from tiny_learner import trained_parameters
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ccwm.training.module import CCWM
@@ -46,7 +47,7 @@ class OnCuda(L.Fabric):
 def check(changes, precision=None):
     """Two updates, loss scaling and optimiser included; fake tensors refuse to be read and to leave their device."""
     (learner, batch), seen = small_update(changes), set()
-    learner.world_model.encoder.register_forward_hook(lambda module, given, made: seen.add(made.dtype))
+    learner.world_model.encoder.layers[0].register_forward_hook(lambda module, given, made: seen.add(made.dtype))
     with FakeTensorMode():
         emptied(learner, DEVICE)
         plugin = MixedPrecision(precision, DEVICE) if precision in HALF else None
@@ -56,8 +57,8 @@ def check(changes, precision=None):
     assert seen == {HALF.get(precision, torch.float32)}
     assert (updater.scaler is not None) == (precision == "16-mixed")
     moments = [value for state in updater.adam.state.values() for value in state.values()]
-    assert len(moments) == 3 * len(list(learner.parameters()))  # two moments and a count of steps
-    made = [*updater.sums.values(), *(p.grad for p in learner.parameters()), *moments]
+    assert len(moments) == 3 * len(trained_parameters(learner))  # two moments and a count of steps
+    made = [*updater.sums.values(), *(p.grad for p in trained_parameters(learner)), *moments]
     assert {(value.device.type, value.dtype) for value in made} == {(DEVICE, torch.float32)}
     flag = updater.check.wrong  # unread
     assert flag is not None
@@ -71,6 +72,7 @@ if __name__ == "__main__":
     torch.cuda.is_bf16_supported = lambda: True
     check(CASES["auto"])
     check(CASES["everything"], "16-mixed")
+    check(CASES["robust"], "bf16-mixed")
     if sys.argv[1] == "all":
         check(CASES["everything"], "bf16-mixed")
         for changes in ({"retrace": {"weight": 0.0}}, *CASES.values()):

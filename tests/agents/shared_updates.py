@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import torch
-from tiny_learner import random_batch, tiny_learner
+from tiny_learner import DRAWN_HEADS, random_batch, tiny_learner
 
 from ccwm.agents.distributed import own_rows, world_size
 from ccwm.settings.agent import Trainer
@@ -32,13 +32,26 @@ CASES = {
     # Above the whole batch's KL and below that of a half; below the whole batch's and above that of a half.
     "dreamer, free nats above": {"retrace": {"weight": 0.0}, "model": {"free_nats": 0.21}},
     "reinforce, free nats below": {"actor_critic": {"gradient": "reinforce"}, "model": {"free_nats": 0.195}},
+    "released": {"retrace": {"loss": "released"}, "truncation": UNEVEN},
+    "robust chains": {
+        "robust": True,
+        "retrace": {"loss": "kl", "horizon": 2, "samples": 2, "length": 4},
+        "model": DRAWN_HEADS["model"] | {"continues": True},
+        "truncation": AUTO,
+    },
+    "robust metric": {
+        "robust": True,
+        "retrace": {"loss": "metric", "reverse_action": "separate"},
+        "actor_critic": {"gradient": "reinforce", "starts_per_window": 2},
+        "truncation": UNEVEN | {"signal": "q"},
+    },
 }
-RUNS = [*((name, "64-true") for name in CASES), ("auto", "32-true")]
+RUNS = [*((name, "64-true") for name in CASES), ("auto", "32-true"), ("robust chains", "32-true")]
 
 
-def batch_of(update: int):
+def batch_of(name: str, update: int = 0):
     """Windows whose first two columns, rank 0's, lose other transitions than the last two."""
-    batch = random_batch(LENGTH, BATCH, seed=update)
+    batch = random_batch(LENGTH, BATCH, seed=update, robust=CASES[name].get("robust", False))
     batch.is_first[2, 0] = batch.is_first[4, 1] = batch.is_first[1, 0] = True
     return batch._replace(episode_length=batch.episode_length + torch.tensor([0, 4, 12, 30]))
 
@@ -59,7 +72,7 @@ def made_by_updates(name: str, precision: str) -> dict[str, object]:
     module.counters.env_steps = 1000
     updater = Updater(fabric, module)
     for update in range(UPDATES):
-        updater.step(columns_of(batch_of(update), own_rows(BATCH)))
+        updater.step(columns_of(batch_of(name, update), own_rows(BATCH)))
     state = updater.state_dict()
     averages = {name: torch.tensor(value, dtype=torch.float64) for name, value in updater.averages().items()}
     return {"weights": dict(module.learner.state_dict()), "adam": state["optimizer"]["state"], "averages": averages}

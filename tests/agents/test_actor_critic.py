@@ -29,8 +29,8 @@ def imagining_learner(**actor_critic):
     mean = torch.randn(3, 4, 2, generator=generator).requires_grad_()
     policy = Gaussian(mean, torch.ones(3, 4, 2))
     imagined = Imagined(feature, policy.sample(torch.randn(3, 4, 2, generator=generator)), policy)
-    discount = 0.5 * torch.sigmoid(model.continues(feature))
-    return learner, imagined, (model.reward(feature), discount, learner.actor_critic.critic(feature))
+    discount = 0.5 * model.continues(feature).mean
+    return learner, imagined, (model.reward(feature).mean, discount, learner.actor_critic.critic(feature).mean)
 
 
 def test_actor_and_critic_share_the_weighted_return():

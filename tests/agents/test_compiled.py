@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from tiny_learner import backward, noise_of, random_batch, terms_of, tiny_learner
+from tiny_learner import DRAWN_HEADS, backward, noise_of, random_batch, terms_of, tiny_learner
 from torch._functorch import config as functorch
 
 from ccwm.training.module import CCWM
@@ -17,6 +17,7 @@ CASES = {
         "model": {"continues": True, "free_nats": 1.0},
         "truncation": {"mode": "adaptive", "window": 2},
     },
+    "robust": {"robust": True, "retrace": {"loss": "kl", "length": 2}, **DRAWN_HEADS},
 }
 
 
@@ -38,7 +39,7 @@ def traced_afresh():
 def test_losses_and_gradients_are_those_of_the_eager_update(name, backend, monkeypatch):
     """`aot_eager` traces and differentiates as every backend does, without minutes of a C++ compiler."""
     eager = tiny_learner(**CASES[name], actor_critic={"horizon": 2})
-    batch = random_batch(3, 2)  # every step of a loop is traced
+    batch = random_batch(3, 2, robust=CASES[name].get("robust", False))  # every step of a loop is traced
     traced = copy.deepcopy(eager)
     expected = terms_of(eager, batch)
     backward(eager, expected.losses)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_learner import backward, noise_of, random_batch, terms_of, tiny_learner
+from tiny_learner import backward, noise_of, random_batch, terms_of, tiny_learner, trained_parameters
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -24,6 +24,8 @@ CASES = {
         "truncation": {"mode": "scheduled"},
         "actor_critic": {"gradient": "reinforce", "entropy": 0.1, "starts_per_window": 2},
     },
+    "robust": {"robust": True, "retrace": {"loss": "kl", "length": 2}},
+    "released": {"retrace": {"loss": "released"}},
 }
 
 
@@ -31,19 +33,22 @@ def small_update(changes):
     """A learner and its batch, as short as these settings allow: fake tensors are slow."""
     settings = EVERYTHING | changes
     settings["actor_critic"] = {"horizon": 2} | settings.get("actor_critic", {})
-    return tiny_learner(**settings), random_batch(3, 2)
+    return tiny_learner(**settings), random_batch(3, 2, robust=settings.get("robust", False))
 
 
 def empty(parts, device):
-    """The same structure on a device, without numbers."""
-    return type(parts)(*(torch.empty(part.shape, dtype=part.dtype, device=device) for part in parts))
+    """The same structure with its tensors on a device, without numbers."""
+    return type(parts)(
+        *(part if isinstance(part, int) else torch.empty(part.shape, dtype=part.dtype, device=device) for part in parts)
+    )
 
 
 def emptied(learner, device):
     """The learner with its weights and buffers on a device, without numbers."""
     for module in learner.modules():
         for name, value in module.named_parameters(recurse=False):
-            setattr(module, name, nn.Parameter(torch.empty(value.shape, device=device)))
+            empty_value = torch.empty(value.shape, device=device)
+            setattr(module, name, nn.Parameter(empty_value, requires_grad=value.requires_grad))
         for name, value in module.named_buffers(recurse=False):
             setattr(module, name, torch.empty(value.shape, device=device))
 
@@ -57,7 +62,7 @@ def test_an_update_stays_on_its_device_and_never_waits_for_a_number(changes):
         emptied(learner, ACCELERATOR)
         losses, metrics = terms_of(learner, empty(batch, ACCELERATOR), noise=empty(noise, ACCELERATOR))
         backward(learner, losses)
-    made = [*metrics.values(), *losses.values(), *(p.grad for p in learner.parameters())]
+    made = [*metrics.values(), *losses.values(), *(p.grad for p in trained_parameters(learner))]
     assert {value.device.type for value in made} == {ACCELERATOR}
 
 
@@ -78,9 +83,10 @@ def test_whole_updates_stay_on_a_cuda_device_and_never_wait_for_it(cases, tmp_pa
     assert run.stdout.endswith("all on cuda\n"), run.stderr
 
 
-def test_double_precision_goes_all_the_way():
-    learner = tiny_learner(**EVERYTHING).double()
-    losses, metrics = terms_of(learner, random_batch(dtype=torch.float64))
+@pytest.mark.parametrize("robust", [False, True], ids=["paper", "robust"])
+def test_double_precision_goes_all_the_way(robust):
+    learner = tiny_learner(robust=robust, **EVERYTHING).double()
+    losses, metrics = terms_of(learner, random_batch(robust=robust, dtype=torch.float64))
     backward(learner, losses)
     assert {value.dtype for value in metrics.values()} == {torch.float64}
-    assert {parameter.grad.dtype for parameter in learner.parameters()} == {torch.float64}
+    assert {parameter.grad.dtype for parameter in trained_parameters(learner)} == {torch.float64}

@@ -1,4 +1,4 @@
-"""Masked means and free nats, of one rank by hand and of two by the formula that they share."""
+"""Masked means, free nats and squares of one rank by hand, and of two by the formula that they share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from ccwm.agents import distributed
-from ccwm.agents.distributed import all_gather_columns, all_reduce_mean, free_nats, masked_mean, own_rows, rank
+from ccwm.agents.distributed import (
+    all_gather_columns,
+    all_reduce_mean,
+    free_nats,
+    masked_mean,
+    own_rows,
+    rank,
+    square_of_mean,
+)
 
 few = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
@@ -60,6 +68,14 @@ def test_free_nats_cost_nothing_below_and_count_in_full_above(nats, loss, slope)
     got.backward()
     assert_close(got.detach(), number(loss))
     assert_close(divergence.grad, number(slope))
+
+
+def test_the_square_of_a_mean_is_a_square():
+    mean = number(-3.0, grad=True)
+    got = square_of_mean(mean)
+    got.backward()
+    assert_close(got.detach(), number(9.0))
+    assert_close(mean.grad, number(-6.0))  # 2g
 
 
 def test_one_process_has_everything():
@@ -165,6 +181,38 @@ def test_the_free_nats_of_two_ranks(two_ranks, nats, loss, slopes):
     assert_close(mean.detach(), number(loss))
     mean.backward()
     assert_close([divergence.grad for divergence in divergences], [number(slope) for slope in slopes])
+
+
+def test_the_square_of_the_mean_of_two_ranks(two_ranks):
+    # Means of 1 and 5: g = 3, g² = 9. The ranks have 3 (2 · 1 − 3) = −3 and 3 (2 · 5 − 3) = 21, whose mean is 9.
+    means = [number(1.0, grad=True), number(5.0, grad=True)]
+    squares = two_ranks.run(square_of_mean, means)
+    assert_close([square.detach() for square in squares], [number(-3.0), number(21.0)])
+    (sum(squares) / 2).backward()
+    assert_close([mean.grad for mean in means], [number(3.0), number(3.0)])  # ∂g²/∂m = 2g / 2
+
+
+@few
+@given(st.lists(st.floats(-20, 20), min_size=2, max_size=8).filter(lambda values: len(values) % 2 == 0))
+def test_ranks_share_the_square_of_the_whole_masked_mean_and_its_gradient(values):
+    """As ``released`` makes it: a square of a masked mean, with masks of other sizes on each rank."""
+    half = len(values) // 2
+    mask = flags(*(index % 3 != 1 for index in range(len(values))))
+
+    def gradients(split):
+        value = number(values, grad=True)
+        with pytest.MonkeyPatch.context() as patch:
+            if split:
+                ranks = TwoRanks()
+                ranks.install(patch)
+                parts = [[value[:half], value[half:]], [mask[:half], mask[half:]]]
+                loss = sum(ranks.run(lambda part, kept: square_of_mean(masked_mean(part, kept)), *parts)) / 2
+            else:
+                loss = masked_mean(value, mask).square()
+        loss.backward()
+        return loss.detach(), value.grad
+
+    assert_close(gradients(split=True), gradients(split=False))
 
 
 def test_ranks_take_their_rows_in_order(two_ranks):

@@ -93,7 +93,7 @@ def test_the_threshold_that_auto_has_found_is_exported(tmp_path):
     save_agent(tmp_path, learner, card_of(learner))
     agent = load_agent(tmp_path)
     assert agent.truncation.threshold == learner.truncation.threshold
-    assert agent.truncation.num_updates == 1
+    assert agent.truncation.running_median.num_updates == 1
 
 
 def test_an_episode_must_be_begun(exported):

@@ -76,7 +76,7 @@ def test_parameter_counts_by_hand(paper):
 
 def test_the_other_defaults_are_the_papers():
     model, retrace, actor_critic, train, rates = Model(), Retrace(), ActorCritic(), Train(), Optimiser()
-    assert (model.free_nats, model.kl_scale) == (3.0, 1.0)
+    assert (model.free_nats, model.kl_dynamics, model.kl_representation) == (3.0, 1.0, 1.0)
     assert (retrace.weight, retrace.loss, retrace.horizon, retrace.samples) == (1.0, "bisimulation", 1, 1)
     assert (actor_critic.horizon, actor_critic.discount, actor_critic.return_lambda) == (15, 0.99, 0.95)
     assert (actor_critic.gradient, actor_critic.starts_per_window, actor_critic.exploration) == ("dynamics", None, 0.3)
@@ -86,3 +86,12 @@ def test_the_other_defaults_are_the_papers():
     assert (train.evaluate_every, Env().action_repeat, Env().size) == (10_000, 2, 64)
     assert (rates.model_lr, rates.critic_lr, rates.actor_lr, rates.grad_clip) == (6e-4, 8e-5, 8e-5, 100.0)
     assert (Truncation().threshold, Truncation().window) == (0.10, 10)
+    assert (train.pretrain, retrace.length) == (None, None)
+
+
+def test_nothing_of_the_robust_backbone_is_on_by_default():
+    model, actor_critic = Model(), ActorCritic()
+    assert not any((model.symlog, model.layer_norm, model.zero_heads))
+    assert not any((actor_critic.layer_norm, actor_critic.normalise_returns, actor_critic.slow_critic))
+    assert (model.reward_head, actor_critic.critic_head) == ("gaussian", "gaussian")
+    assert (model.activation, actor_critic.critic_activation, actor_critic.actor_activation) == ("relu", "relu", "elu")

@@ -8,11 +8,12 @@ from contextlib import nullcontext
 import pytest
 import torch
 from lightning.fabric.plugins import MixedPrecision
-from tiny_learner import assert_equal, random_batch, tiny_updater, updated
+from tiny_learner import DRAWN_HEADS, assert_equal, random_batch, tiny_updater, trained_parameters, updated
 
 from ccwm.training.finite import NotFinite
 
 CLIP = 1e-5
+both_backbones = pytest.mark.parametrize("robust", [False, True], ids=["paper", "robust"])
 
 
 class ScaledOnly(MixedPrecision):
@@ -22,17 +23,18 @@ class ScaledOnly(MixedPrecision):
         return nullcontext()
 
 
-def scaled(scale=1024.0, growth_interval=2000):
+def scaled(scale=1024.0, growth_interval=2000, *, robust=False):
     scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=growth_interval)
-    return tiny_updater(plugin=ScaledOnly("16-mixed", "cpu", scaler), optimiser={"grad_clip": CLIP})
+    plugin = ScaledOnly("16-mixed", "cpu", scaler)
+    return tiny_updater(plugin=plugin, robust=robust, optimiser={"grad_clip": CLIP}, **DRAWN_HEADS)
 
 
-def plain():
-    return tiny_updater(optimiser={"grad_clip": CLIP})
+def plain(*, robust=False):
+    return tiny_updater(robust=robust, optimiser={"grad_clip": CLIP}, **DRAWN_HEADS)
 
 
-def batches(count):
-    return [random_batch(seed=seed) for seed in range(count)]
+def batches(count, *, robust=False):
+    return [random_batch(seed=seed, robust=robust) for seed in range(count)]
 
 
 def overflow_at(updater, update):
@@ -47,9 +49,10 @@ def weights_and_adam(updater):
     return updater.module.learner.state_dict(), updater.optimizer.state_dict()
 
 
-def test_the_scale_of_the_loss_changes_nothing():
+@both_backbones
+def test_the_scale_of_the_loss_changes_nothing(robust):
     """Clipping, too, sees unscaled gradients: every part's norm is above the clip."""
-    without, with_scale = updated(plain(), batches(2)), updated(scaled(), batches(2))
+    without, with_scale = (updated(make(robust=robust), batches(2, robust=robust)) for make in (plain, scaled))
     logged, wanted = with_scale.averages(), without.averages()
     assert all(value > CLIP for name, value in wanted.items() if name.startswith("grad_norm/"))
     assert_equal(weights_and_adam(with_scale), weights_and_adam(without))
@@ -103,29 +106,33 @@ def test_a_resumed_run_has_the_scale_and_its_count():
     assert_equal(resumed.state_dict(), whole)
 
 
+@both_backbones
 @pytest.mark.parametrize("precision", ["bf16-mixed", "16-mixed"])
-def test_half_precision_of_fabric_updates_every_weight_and_logs_float32(precision):
+def test_half_precision_of_fabric_updates_every_weight_and_logs_float32(precision, robust):
     """In bfloat16 a sum of equal numbers stops growing at 256 of them, and is a percent off long before."""
     scaler = torch.amp.GradScaler("cpu", init_scale=256.0) if precision == "16-mixed" else None
-    updater, seen = tiny_updater(plugin=MixedPrecision(precision, "cpu", scaler)), set()
+    updater = tiny_updater(plugin=MixedPrecision(precision, "cpu", scaler), robust=robust, **DRAWN_HEADS)
+    seen = set()
     learner = updater.module.learner
     first = {name: value.clone() for name, value in learner.state_dict().items()}
-    learner.world_model.encoder.register_forward_hook(lambda module, given, made: seen.add(made.dtype))
-    updated(updater, batches(2))
+    learner.world_model.encoder.layers[0].register_forward_hook(lambda module, given, made: seen.add(made.dtype))
+    updated(updater, batches(2, robust=robust))
     assert seen == {torch.bfloat16 if precision == "bf16-mixed" else torch.float16}
     assert {value.dtype for value in updater.sums.values()} == {torch.float32}
     assert {value.dtype for value in learner.state_dict().values()} == {torch.float32}
     assert not any(torch.equal(value, first[name]) for name, value in learner.state_dict().items())
-    full = updated(tiny_updater(), batches(2)).averages()
+    full = updated(tiny_updater(robust=robust, **DRAWN_HEADS), batches(2, robust=robust)).averages()
     half = updater.averages()
     assert half["model/observation"] == pytest.approx(full["model/observation"], rel=0.02)
     assert (updater.scaler is not None) == ("precision/scale" in half) == (precision == "16-mixed")
 
 
-def test_double_precision_of_fabric_goes_all_the_way():
-    updater = updated(tiny_updater(precision="64-true", truncation={"mode": "auto", "window": 2}), batches(2))
+@both_backbones
+def test_double_precision_of_fabric_goes_all_the_way(robust):
+    settings = {"robust": robust, "truncation": {"mode": "auto", "window": 2}}
+    updater = updated(tiny_updater(precision="64-true", **settings), batches(2, robust=robust))
     learner = updater.module.learner
-    made = [*updater.sums.values(), *learner.state_dict().values(), *(p.grad for p in learner.parameters())]
+    made = [*updater.sums.values(), *learner.state_dict().values(), *(p.grad for p in trained_parameters(learner))]
     assert {value.dtype for value in made} == {torch.float64}
-    single = updated(tiny_updater(truncation={"mode": "auto", "window": 2}), batches(1)).averages()
+    single = updated(tiny_updater(**settings), batches(1, robust=robust)).averages()
     assert updater.averages().keys() == single.keys()

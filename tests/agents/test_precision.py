@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny_learner import ACTIONS, backward, random_batch, terms_of, tiny_learner
+from tiny_learner import ACTIONS, DRAWN_HEADS, backward, random_batch, terms_of, tiny_learner, trained_parameters
 from torch import nn
 
 from ccwm.agents.precision import cast_outputs
@@ -43,40 +43,48 @@ def test_named_tuples_stay_what_they_are():
     assert {part.dtype for part in policy} == {torch.float32}
 
 
+@pytest.mark.parametrize("robust", [False, True], ids=["paper", "robust"])
 @pytest.mark.parametrize("dtype", HALF)
-def test_every_network_of_a_learner_returns_float32(dtype):
-    learner = tiny_learner(model={"continues": True})
+def test_every_network_of_a_learner_returns_float32(dtype, robust):
+    learner = tiny_learner(robust=robust, model={"continues": True})
     model, feature = learner.world_model, torch.randn(3, 9)
-    batch = random_batch(4, 3)
+    batch = random_batch(4, 3, robust=robust)
     with torch.autocast("cpu", dtype=dtype):
-        assert model.encoder(model.target(batch.observation)).dtype == dtype  # half precision is in force
+        assert model.rssm.embed(model.encoder(model.target(batch.observation))).dtype == dtype  # it is in force
         observed = model.observe(batch, torch.randn(4, 3, 3))
         state = observed.posterior.map(lambda part: part[0])
         predicted = model.predict(state, torch.randn(3, ACTIONS), torch.randn(3, 3))
-        policy = learner.actor_critic.actor(feature)
+        policy, reward, critic = (
+            net(feature) for net in (learner.actor_critic.actor, model.reward, learner.actor_critic.critic)
+        )
         made = {
             "posterior": [*observed.posterior],
             "prior": [*observed.prior, *predicted],
             "decoder": [model.decode(feature)],
-            "reward": [model.reward(feature)],
-            "continues": [model.continues(feature), model.discount(feature, 0.9)],
+            "reward": [*reward, reward.mean, reward.nll(torch.zeros(3)), reward.kl(reward)],
+            "continues": [*model.continues(feature), model.discount(feature, 0.9)],
             "actor": [*policy, learner.actor_critic.actor.greedy(feature)],
-            "critic": [learner.actor_critic.critic(feature)],
+            "critic": [*critic, critic.mean],
+            "slow critic": [*learner.actor_critic.slow_critic(feature)] if robust else [],
             "reverse": [learner.retracing.reverse(feature, feature)],
         }
     assert all(part.dtype == torch.float32 for parts in made.values() for part in parts), made
 
 
 @pytest.mark.parametrize("dtype", HALF)
-@pytest.mark.parametrize("loss", ["bisimulation", "l2", "reconstruction"])
-def test_autocast_gives_nearly_the_same_finite_losses(loss, dtype):
-    learner = tiny_learner(model={"continues": True}, retrace={"loss": loss})
-    batch = random_batch()
+@pytest.mark.parametrize(
+    ("loss", "robust"),
+    [("bisimulation", False), ("l2", False), ("reconstruction", False), ("released", False), ("kl", True),
+     ("metric", True)],
+)  # fmt: skip
+def test_autocast_gives_nearly_the_same_finite_losses(loss, robust, dtype):
+    model = DRAWN_HEADS["model"] | {"continues": True}
+    learner, batch = tiny_learner(robust=robust, model=model, retrace={"loss": loss}), random_batch(robust=robust)
     plain = terms_of(learner, batch).metrics
     with torch.autocast("cpu", dtype=dtype):
         losses, metrics = terms_of(learner, batch)
     backward(learner, losses)
-    assert all(parameter.grad.isfinite().all() for parameter in learner.parameters())
+    assert all(parameter.grad.isfinite().all() for parameter in trained_parameters(learner))
     assert {value.dtype for value in (*losses.values(), *metrics.values())} == {torch.float32}
     for name, value in metrics.items():
         torch.testing.assert_close(value, plain[name], rtol=0.05, atol=0.02, msg=lambda text, n=name: n + text)

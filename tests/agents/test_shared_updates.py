@@ -16,8 +16,6 @@ from tiny_learner import noise_of
 from ccwm.ops.gaussian import kl_divergence
 from ccwm.ops.truncation import kept_pairs
 
-pytestmark = pytest.mark.xdist_group("shared updates")  # the tests share two processes
-
 # Relative to the largest number of a tensor: sums of other orders differ in their last bits.
 TOLERANCE = {"32-true": 1e-4, "64-true": 1e-12}
 HALVES = (slice(2), slice(2, None))
@@ -72,10 +70,12 @@ def test_weights_optimiser_and_logged_numbers_are_those_of_one_process(shared, n
         assert gap <= TOLERANCE[precision] * size.clamp_min(1e-3), f"{key}: {gap / size:.1e}"
 
 
-@pytest.mark.parametrize("name", ["chains", "auto", "scheduled", "reinforce, free nats below"])
+@pytest.mark.parametrize(
+    "name", ["chains", "auto", "scheduled", "reinforce, free nats below", "released", "robust metric"]
+)
 def test_the_halves_keep_other_numbers_of_states(name):
     """So that a mean of the halves' own masked means is not that of the whole."""
-    batch, learner = batch_of(0), learner_of(name)
+    batch, learner = batch_of(name), learner_of(name)
     kept = []
     for half in HALVES:
         part = columns_of(batch, half)
@@ -87,7 +87,7 @@ def test_the_halves_keep_other_numbers_of_states(name):
 
 def test_the_free_nats_lie_between_the_whole_and_a_half():
     """So that a clamp of a half's own KL has a gradient where the whole has none, and the other way round."""
-    batch, learner = batch_of(0), learner_of("auto")
+    batch, learner = batch_of("auto"), learner_of("auto")
     noise = noise_of(learner, batch).posterior
     halves = []
     for half in HALVES:

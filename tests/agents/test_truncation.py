@@ -4,17 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_learner import random_batch, terms_of, tiny_learner
+from tiny_learner import DRAWN_HEADS, random_batch, terms_of, tiny_learner
 from torch.testing import assert_close
 
-from ccwm.agents import truncation as module_of_truncation
+from ccwm.agents import running
 from ccwm.agents.truncation import Truncation
+from ccwm.ops.scalars import UnitGaussian
 from ccwm.settings.agent import Truncation as TruncationSettings
 from ccwm.structs import LatentState
 
+both_backbones = pytest.mark.parametrize("robust", [False, True], ids=["paper", "robust"])
+
 
 def value_of_place(feature):
-    return feature[..., 0]
+    return UnitGaussian(feature[..., 0])
 
 
 def on_the_line(*places):
@@ -65,7 +68,7 @@ def test_the_q_signal_looks_one_model_step_ahead():
     # A step of the policy adds 1: Q = 2 + 0.5 · (place + 1), with a reward that is 2 everywhere.
     model = SimpleNamespace(
         predict=lambda state, action, noise: state._replace(stoch=state.stoch + action + noise),
-        reward=lambda feature: torch.full_like(feature[..., 0], 2.0),
+        reward=lambda feature: UnitGaussian(torch.full_like(feature[..., 0], 2.0)),
         discount=lambda feature, gamma: torch.full_like(feature[..., 0], gamma),
     )
     actor = SimpleNamespace(greedy=lambda feature: torch.ones_like(feature[..., :1]))
@@ -91,14 +94,14 @@ def test_auto_averages_its_median_over_updates():
     module = auto()
     kept(module, 1.0, 2.0)  # Δ = 1
     kept(module, 1.0, 5.0)  # Δ = 4
-    assert_close(module.running_median, torch.tensor(2.5))
+    assert_close(module.running_median.mean, torch.tensor(2.5))
     assert_close(module.threshold, torch.tensor(10.0))
 
 
 def test_auto_follows_nothing_in_evaluation():
     module = auto().eval()
     kept(module, 1.0, 5.0)
-    assert module.num_updates == 0
+    assert module.running_median.num_updates == 0
 
 
 def test_the_running_median_is_saved_with_the_agent():
@@ -109,32 +112,33 @@ def test_the_running_median_is_saved_with_the_agent():
 
 
 def test_auto_follows_a_moving_average_after_its_memory(monkeypatch):
-    monkeypatch.setattr(module_of_truncation, "MEMORY", 2)
+    monkeypatch.setattr(running, "MEMORY", 2)
     module = auto()
     for change in (1.0, 2.0, 8.0):
         kept(module, 1.0, 1.0 + change)
     # 1, then (1 + 2) / 2, then 1.5 + (8 − 1.5) / 2
-    assert_close(module.running_median, torch.tensor(4.75))
+    assert_close(module.running_median.mean, torch.tensor(4.75))
 
 
 def test_auto_does_not_count_updates_before_the_start():
     module = truncation(mode="auto", window=1, start=100)
     kept(module, 1.0, 5.0, env_steps=99)
-    assert (module.num_updates, module.running_median) == (0, 0)
+    assert (module.running_median.num_updates, module.running_median.mean) == (0, 0)
     kept(module, 1.0, 5.0, env_steps=100)
-    assert (module.num_updates, module.running_median) == (1, 4)
+    assert (module.running_median.num_updates, module.running_median.mean) == (1, 4)
 
 
 def test_only_auto_has_a_running_median_to_save():
-    assert truncation(mode="auto").state_dict().keys() == {"num_updates", "running_median"}
+    assert truncation(mode="auto").state_dict().keys() == {"running_median.num_updates", "running_median.mean"}
     assert not truncation(mode="adaptive").state_dict()
 
 
-def test_auto_resumes_at_its_running_median():
+@both_backbones
+def test_auto_resumes_at_its_running_median(robust):
     """Updates of a whole run are those of one that was saved and loaded within it."""
-    settings = {"truncation": {"mode": "auto", "window": 2, "lookback": 1}}
+    settings = {"truncation": {"mode": "auto", "window": 2, "lookback": 1}, "robust": robust, **DRAWN_HEADS}
     whole, first, resumed = (tiny_learner(**settings) for _ in range(3))
-    batches = [random_batch(seed=seed) for seed in range(4)]
+    batches = [random_batch(seed=seed, robust=robust) for seed in range(4)]
     thresholds = [terms_of(whole, batch, update=update).metrics for update, batch in enumerate(batches)]
     for update in range(2):
         terms_of(first, batches[update], update=update)
@@ -142,16 +146,20 @@ def test_auto_resumes_at_its_running_median():
     for update in (2, 3):
         metrics = terms_of(resumed, batches[update], update=update).metrics
         assert metrics["retrace/threshold"] == thresholds[update]["retrace/threshold"]
-    assert resumed.truncation.num_updates == 4
+    assert resumed.truncation.running_median.num_updates == 4
     assert len({float(metrics["retrace/threshold"]) for metrics in thresholds}) == 4
 
 
+@both_backbones
 @pytest.mark.parametrize("rule", ["prose", "algorithm1"])
 @pytest.mark.parametrize("signal", ["value", "q"])
 @pytest.mark.parametrize("mode", ["adaptive", "auto"])
-def test_a_mask_of_a_learner_is_that_of_its_signal(mode, signal, rule):
-    learner = tiny_learner(truncation={"mode": mode, "window": 2, "threshold": 0.3, "signal": signal, "rule": rule})
-    batch = random_batch(5, 4)
+def test_a_mask_of_a_learner_is_that_of_its_signal(mode, signal, rule, robust):
+    truncation = {"mode": mode, "window": 2, "threshold": 0.3, "signal": signal, "rule": rule}
+    learner, batch = (
+        tiny_learner(robust=robust, truncation=truncation, **DRAWN_HEADS),
+        random_batch(5, 4, robust=robust),
+    )
     posterior = learner.world_model.observe(batch, torch.zeros(5, 4, 3)).posterior
     module = learner.truncation
     mask = module(batch, posterior, learner.world_model, learner.actor_critic, 0)

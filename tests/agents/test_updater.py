@@ -6,7 +6,16 @@ import copy
 
 import pytest
 import torch
-from tiny_learner import assert_equal, backward, random_batch, terms_of, tiny_learner, tiny_updater, updated
+from tiny_learner import (
+    DRAWN_HEADS,
+    assert_equal,
+    backward,
+    random_batch,
+    terms_of,
+    tiny_learner,
+    tiny_updater,
+    updated,
+)
 
 RATES = {"model": 1e-2, "critic": 2e-2, "actor": 3e-2, "reverse": 1e-2}  # ρ learns at the model's rate
 SETTINGS = {
@@ -14,14 +23,25 @@ SETTINGS = {
     "truncation": {"mode": "auto", "window": 2},
     "optimiser": {"model_lr": 1e-2, "critic_lr": 2e-2, "actor_lr": 3e-2, "grad_clip": 0.05, "eps": 1e-3},
 }
+ROBUST_RETRACE = {"reverse_action": "separate", "loss": "kl", "length": 3, "horizon": 2, "samples": 2}
+both_backbones = pytest.mark.parametrize(
+    "settings",
+    [SETTINGS, SETTINGS | {"robust": True, "retrace": ROBUST_RETRACE, **DRAWN_HEADS}],
+    ids=["paper", "robust"],
+)
 
 
-def test_an_update_is_a_clipped_step_of_adam_for_each_part():
-    updater, learner = tiny_updater(**SETTINGS), tiny_learner(**SETTINGS)
+def batch_of(settings, update):
+    return random_batch(seed=update, robust=settings.get("robust", False))
+
+
+@both_backbones
+def test_an_update_is_a_clipped_step_of_adam_for_each_part(settings):
+    updater, learner = tiny_updater(**settings), tiny_learner(**settings)
     groups = learner.parts()
     adams = {part: torch.optim.Adam(group, lr=RATES[part], eps=1e-3) for part, group in groups.items()}
     for update in range(2):
-        batch = random_batch(seed=update)
+        batch = batch_of(settings, update)
         updater.step(batch)
         losses, metrics = terms_of(learner, batch, update=update)
         backward(learner, losses)
@@ -31,6 +51,7 @@ def test_an_update_is_a_clipped_step_of_adam_for_each_part():
             for parameter in group:
                 parameter.grad *= min(1.0, 0.05 / float(norms[part]))
             adams[part].step()
+        learner.actor_critic.follow_critic()
         assert max(norms.values()) > 0.05  # something is clipped
         logged = updater.averages()
         assert logged == pytest.approx(
@@ -55,12 +76,26 @@ def test_logged_numbers_are_means_over_the_updates_since_the_last_call():
     assert together.averages() == pytest.approx(rows[2])
 
 
-def test_a_resumed_updater_makes_the_same_updates_to_the_bit():
-    batches = [random_batch(seed=seed) for seed in range(4)]
-    whole = updated(tiny_updater(**SETTINGS), batches).state_dict()
-    saved = copy.deepcopy(updated(tiny_updater(**SETTINGS), batches[:2]).state_dict())
-    resumed = tiny_updater(**SETTINGS, seed=9)  # other initial weights, which the checkpoint replaces
+@both_backbones
+def test_a_resumed_updater_makes_the_same_updates_to_the_bit(settings):
+    batches = [batch_of(settings, update) for update in range(4)]
+    whole = updated(tiny_updater(**settings), batches).state_dict()
+    saved = copy.deepcopy(updated(tiny_updater(**settings), batches[:2]).state_dict())
+    resumed = tiny_updater(**settings, seed=9)  # other initial weights, which the checkpoint replaces
     resumed.load_state_dict(saved)
     updated(resumed, batches[2:])
     assert_equal(resumed.state_dict(), whole)
-    assert resumed.module.learner.truncation.num_updates == 4
+    assert resumed.module.learner.truncation.running_median.num_updates == 4
+
+
+def test_the_slow_critic_follows_after_each_step_of_the_optimiser():
+    updater = tiny_updater(robust=True, **DRAWN_HEADS)
+    actor_critic = updater.module.learner.actor_critic
+    for update in range(2):
+        before = [value.clone() for value in actor_critic.slow_critic.parameters()]
+        updater.step(random_batch(seed=update, robust=True))
+        for slow, old, fast in zip(
+            actor_critic.slow_critic.parameters(), before, actor_critic.critic.parameters(), strict=True
+        ):
+            torch.testing.assert_close(slow, 0.75 * old + 0.25 * fast.detach())  # the setting is 0.25
+            assert not torch.equal(slow, old)

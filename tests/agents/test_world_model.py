@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from tiny_learner import random_batch, terms_of, tiny_learner
+from tiny_learner import DRAWN_HEADS, random_batch, reached, terms_of, tiny_learner
 from torch.testing import assert_close
 
+from ccwm.agents.learner import Learner
 from ccwm.nets.pixels import normalise
 
 
@@ -68,8 +69,8 @@ def test_every_term_compares_a_step_with_itself():
         feature = observed.posterior.feature[t]
         target = batch.observation[t].permute(0, 3, 1, 2) / 255 - 0.5
         observation.append(0.5 * (model.decoder(feature) - target).square().sum((1, 2, 3)))
-        reward.append(0.5 * (model.reward(feature) - batch.reward[t]).square())
-        probability = torch.sigmoid(model.continues(feature))
+        reward.append(0.5 * (model.reward(feature).mean - batch.reward[t]).square())
+        probability = model.continues(feature).mean
         alive.append(-torch.where(batch.continues[t] == 1, probability, 1 - probability).log())
         normals = [torch.distributions.Normal(g.mean[t], g.std[t]) for g in (observed.posterior, observed.prior)]
         nats.append(torch.distributions.kl_divergence(*normals).sum(-1))
@@ -78,12 +79,59 @@ def test_every_term_compares_a_step_with_itself():
     assert_close(metrics, {"nats": torch.stack(nats).mean().detach()})
 
 
+def test_every_term_of_the_robust_backbone_compares_a_step_with_itself():
+    """Vectors in symlog, the reward's cross entropy with its two bins, and a KL whose value shows no weights."""
+    model = tiny_learner(robust=True, **DRAWN_HEADS).world_model
+    batch = random_batch(4, 2, robust=True)
+    observed = model.observe(batch, torch.randn(4, 2, 3))
+    losses, metrics = model.loss(batch, observed)
+    observation, reward, nats = [], [], []
+    for t in range(4):
+        feature, seen = observed.posterior.feature[t], batch.observation[t]
+        target = seen.sign() * (1 + seen.abs()).log()
+        observation.append(0.5 * (model.decoder(feature) - target).square().sum(-1))
+        chances = model.reward(feature).logits.log_softmax(-1)
+        for row in range(2):
+            below = int((model.reward.bins <= batch.reward[t, row]).sum()) - 1
+            low, high = model.reward.bins[below : below + 2]
+            share = (batch.reward[t, row] - low) / (high - low)
+            reward.append(-(1 - share) * chances[row, below] - share * chances[row, below + 1])
+        normals = [torch.distributions.Normal(g.mean[t], g.std[t]) for g in (observed.posterior, observed.prior)]
+        nats.append(torch.distributions.kl_divergence(*normals).sum(-1))
+    wanted = {"observation": observation, "reward": reward, "kl": nats}
+    assert_close(losses, {name: torch.stack(steps).mean() for name, steps in wanted.items()})
+    assert_close(metrics, {"nats": torch.stack(nats).mean().detach()})
+
+
+@pytest.mark.parametrize("robust", [False, True], ids=["paper", "robust"])
 @pytest.mark.parametrize("free", [0.01, 100.0])
-def test_the_kl_term_has_its_free_nats(free):
-    learner = tiny_learner(model={"free_nats": free, "kl_scale": 3.0})
-    metrics = terms_of(learner, random_batch()).metrics
+def test_the_kl_term_has_its_free_nats(free, robust):
+    learner = tiny_learner(robust=robust, model={"free_nats": free})
+    batch = random_batch(robust=robust)
+    metrics = terms_of(learner, batch).metrics
     assert metrics["model/nats"] > 0.02
-    assert_close(metrics["model/kl"], 3 * metrics["model/nats"].clamp_min(free))
+    assert_close(metrics["model/kl"], metrics["model/nats"].clamp_min(free))
+    model = learner.world_model
+    kl = model.loss(batch, model.observe(batch, torch.zeros(5, 3, 3))).losses["kl"]
+    assert kl.requires_grad  # also below, where the gradient is 0
+    assert any(g.any() for g in torch.autograd.grad(kl, list(model.rssm.parameters()))) is (free < 1)
+
+
+def test_the_weights_of_the_kl_are_those_of_its_two_directions():
+    """Into the prior alone, into the posterior alone, and both at 1 and 1."""
+    batch, noise = random_batch(), torch.zeros(5, 3, 3)
+
+    def slopes(**weights):
+        model = tiny_learner(model=weights).world_model
+        observed = model.observe(batch, noise)
+        kl = model.loss(batch, observed).losses["kl"]
+        return torch.autograd.grad(kl, [*observed.posterior.gaussian, *observed.prior], allow_unused=True)
+
+    whole = slopes()
+    for prior, posterior in ((1.0, 0.5), (0.25, 1.0), (0.0, 0.1)):
+        got = slopes(kl_dynamics=prior, kl_representation=posterior)
+        assert_close(got[:2], tuple(posterior * slope for slope in whole[:2]))
+        assert_close(got[2:], tuple(prior * slope for slope in whole[2:]))
 
 
 def test_observations_are_normalised_on_their_way_in_and_bytes_on_their_way_out():
@@ -96,6 +144,35 @@ def test_observations_are_normalised_on_their_way_in_and_bytes_on_their_way_out(
     assert_close(model.decode(feature), model.decoder(feature))
     wanted = 0.5 * (model.decoder(feature) - target).square().sum((2, 3, 4))
     assert_close(model.reconstruction(feature, target), wanted)
+
+
+def test_state_vectors_are_squashed_on_their_way_in_and_stretched_on_their_way_out():
+    model = tiny_learner(robust=True).world_model
+    observation = random_batch(2, 3, robust=True).observation
+    target = model.target(observation)
+    assert_close(target, observation.sign() * (1 + observation.abs()).log())
+    assert_close(model.to_observation(target), observation)
+    feature = torch.randn(2, 3, model.rssm.feature)
+    wanted = 0.5 * (model.decoder(feature) - target).square().sum(-1)
+    assert_close(model.reconstruction(feature, target), wanted)
+    plain = tiny_learner(robust=True, model={"symlog": False}).world_model
+    assert torch.equal(plain.target(observation), observation)
+
+
+@pytest.mark.parametrize("robust", [False, True], ids=["paper", "robust"])
+@pytest.mark.parametrize("shape", [(32, 32, 3), (7,)], ids=["pixels", "vectors"])
+def test_each_backbone_sees_pixels_and_vectors(shape, robust):
+    config = tiny_learner(robust=robust).config
+    model = Learner(config, observation_shape=shape, actions=2).world_model
+    batch = random_batch(4, 2)
+    observation = batch.observation if len(shape) == 3 else torch.randn(4, 2, *shape)
+    batch = batch._replace(observation=observation)
+    losses, _ = model.loss(batch, model.observe(batch, torch.zeros(4, 2, 3)))
+    assert losses["observation"] > 0
+    assert all(reached(losses["observation"], [*model.encoder.parameters(), *model.decoder.parameters()]))
+    with torch.no_grad():
+        seen = model.to_observation(model.decode(torch.randn(4, 2, model.rssm.feature)))
+    assert (seen.shape, seen.dtype) == (observation.shape, observation.dtype)
 
 
 def test_the_discount_is_gamma_times_the_probability_to_continue():

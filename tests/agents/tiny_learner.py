@@ -12,7 +12,7 @@ from ccwm.structs import Batch, Terms
 from ccwm.training.module import CCWM
 from ccwm.training.update import Updater
 
-ACTIONS = 2
+ACTIONS, NUMBERS = 2, 5  # of an action, of a state vector
 TINY = {
     "env": {"size": 32},
     "model": {"depth": 2, "deter": 6, "stoch": 3, "hidden": 8, "activation": "elu", "reward_units": 8,
@@ -25,6 +25,16 @@ TINY = {
     "train": {"batch": 4, "length": 5},
     "trainer": {"accelerator": "cpu"},
 }  # fmt: skip
+ROBUST = {
+    "model": {"vector_layers": 1, "vector_units": 8, "symlog": True, "activation": "silu", "layer_norm": True,
+              "reward_head": "two_hot", "bins": 15, "bin_limit": 3.0, "zero_heads": True, "kl_dynamics": 0.5,
+              "kl_representation": 0.1},
+    "actor_critic": {"critic_head": "two_hot", "slow_critic": 0.25, "normalise_returns": True, "layer_norm": True,
+                     "actor_activation": "silu", "critic_activation": "silu"},
+}  # fmt: skip
+"""What the robust backbone changes; with it the tiny learner sees state vectors."""
+DRAWN_HEADS = {"model": {"zero_heads": False}}
+"""Zero heads pass no gradient in their first update, and their values are all alike."""
 
 
 def config_of(sections, **changes):
@@ -32,17 +42,26 @@ def config_of(sections, **changes):
     return AgentConfig.model_validate({name: values | changes.pop(name, {}) for name, values in sections.items()})
 
 
-def tiny_learner(*, seed=0, size=32, **changes):
-    """A learner whose initial weights are a function of the seed; the dicts override its tiny settings."""
+def tiny_learner(*, seed=0, size=32, robust=False, **changes):
+    """A learner whose initial weights are a function of the seed; the dicts override its tiny settings.
+
+    Of pixels with the paper's backbone, or of state vectors with the robust one.
+    """
     torch.manual_seed(seed)
-    return Learner(config_of(TINY, **changes), observation_shape=(size, size, 3), actions=ACTIONS)
+    sections = {name: values | ROBUST.get(name, {}) for name, values in TINY.items()} if robust else TINY
+    shape = (NUMBERS,) if robust else (size, size, 3)
+    return Learner(config_of(sections, **changes), observation_shape=shape, actions=ACTIONS)
 
 
-def random_batch(length=5, batch=3, *, seed=0, size=32, dtype=torch.float32):
-    """B windows from the middle of longer episodes that end with the window."""
+def random_batch(length=5, batch=3, *, seed=0, size=32, robust=False, dtype=torch.float32):
+    """B windows from the middle of longer episodes that end with the window; of state vectors where it is robust."""
     generator = torch.Generator().manual_seed(seed)
+    if robust:
+        observation = 3 * torch.randn(length, batch, NUMBERS, generator=generator)
+    else:
+        observation = torch.randint(0, 256, (length, batch, size, size, 3), generator=generator, dtype=torch.uint8)
     return Batch(
-        observation=torch.randint(0, 256, (length, batch, size, size, 3), generator=generator, dtype=torch.uint8),
+        observation=observation,
         action=torch.rand(length, batch, ACTIONS, generator=generator, dtype=dtype) * 2 - 1,
         reward=torch.rand(length, batch, generator=generator, dtype=dtype),
         is_first=torch.zeros(length, batch, dtype=torch.bool),
@@ -65,6 +84,11 @@ def terms_of(learner, batch, *, update=0, env_steps=0, noise=None) -> Terms:
     noise = noise_of(learner, batch, update=update) if noise is None else noise
     with patch("ccwm.training.module.draw_noise", lambda *inputs: noise):
         return module.training_step(batch)
+
+
+def trained_parameters(learner):
+    """The parameters that have an optimiser: all but those of a slow critic."""
+    return [parameter for parameter in learner.parameters() if parameter.requires_grad]
 
 
 def backward(learner, losses):

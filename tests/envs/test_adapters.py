@@ -1,11 +1,14 @@
 """Other people's environments; the worked example of docs/worlds.md runs here unchanged."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Sequence, Tuple
 from gymnasium.utils.env_checker import check_env
 from small_env import small
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
@@ -98,3 +101,55 @@ def test_discrete_actions_are_refused():
 def test_only_the_reward_can_change():
     with pytest.raises(UserError, match=r"gym:Pendulum-v1.*gravity.*reward$"):
         small("gym:Pendulum-v1", change=Change(gravity=2.0))
+
+
+class Odd(gymnasium.Env):
+    """Observes whatever space it is given."""
+
+    action_space = Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("space", "names"),
+    [
+        (Box(-1, 1, ()), ["observation"]),
+        (Box(-1, 1, (2,)), ["observation[0]", "observation[1]"]),
+        (Box(0, 1, (1, 2)), ["observation[0,0]", "observation[0,1]"]),
+        (
+            Dict({"speed": Box(-1, 1, ()), "arm": Dict({"joints": Box(-1, 1, (2,))}), "gear": Discrete(2)}),
+            ["arm.joints[0]", "arm.joints[1]", "gear[0]", "gear[1]", "speed"],
+        ),
+        (Tuple([Box(-1, 1, (1,)), Box(-1, 1, ())]), ["observation[0][0]", "observation[1]"]),
+    ],
+)
+def test_components_are_named_by_key_and_index(space: gymnasium.Space, names: list[str], monkeypatch):
+    monkeypatch.setattr(Odd, "observation_space", space, raising=False)
+    env = small(f"{__name__}:Odd", observation="state")
+    assert list(env.observation_names) == names
+    observation, _ = env.reset(seed=0)
+    np.testing.assert_array_equal(observation, env.state())
+    assert env.observation_space.contains(observation)
+
+
+def test_what_is_no_vector_is_refused_as_a_state_only(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Odd, "observation_space", Sequence(Box(-1, 1, (2,))), raising=False)
+    small(f"{__name__}:Odd").close()
+    with pytest.raises(UserError, match="Odd has the observation space Sequence"):
+        small(f"{__name__}:Odd", observation="state")
+
+
+def test_gymnasiums_mujoco_is_observed_without_gl():
+    code = (
+        "import sys; from ccwm.envs.factory import make_env; from ccwm.settings.agent import Env\n"
+        "env = make_env('gym:Hopper-v5', Env(observation='state', size=32))\n"
+        "env.step(env.action_space.high * 0) if env.reset(seed=0) else None\n"
+        "raise SystemExit('OpenGL' in sys.modules or env.render().shape != (32, 32, 3))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -20,8 +20,8 @@ PLAY = """
 import sys
 sys.path.insert(0, {folder!r})
 from small_env import digest
-for task in sys.argv[1:]:
-    print(task, digest(task))
+for task in sys.argv[2:]:
+    print(task, digest(task, sys.argv[1]))
 """
 
 
@@ -29,9 +29,11 @@ class CountingWorld:
     """Counts its frames and its renders; the reward is the number of the frame."""
 
     action_size = 1
+    observation_names = ("frames", "broken")
 
-    def __init__(self) -> None:
+    def __init__(self, broken: float = 0.0) -> None:
         self.frames = self.renders = 0
+        self.broken = broken
 
     def reset(self, seed: int | None) -> None:
         self.frames = 0
@@ -45,7 +47,7 @@ class CountingWorld:
         return np.full((32, 32, 3), self.frames, np.uint8)
 
     def state(self) -> np.ndarray:
-        return np.array([self.frames], np.float32)
+        return np.array([self.frames, self.broken], np.float32)
 
     def close(self) -> None: ...
 
@@ -61,8 +63,30 @@ def test_each_state_is_rendered_exactly_once():
         assert env.render() is observation
         assert (observation == 3 * step).all()
     assert world.renders == 3
-    assert env.state() == 6  # needs no render
+    assert env.state().tolist() == [6, 0]  # needs no render
     assert world.renders == 3
+
+
+def test_a_state_is_observed_without_a_render():
+    world = CountingWorld()
+    env = TaskEnv(world, Env(observation="state", size=32, action_repeat=3, time_limit=1000))
+    assert env.observation_space == gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    assert env.observation_names == ("frames", "broken")
+    assert env.reset(seed=0)[0].tolist() == [0, 0]
+    observation, reward, *_ = env.step(np.ones(1, np.float32))
+    assert (observation.tolist(), observation.dtype, reward) == ([3, 0], np.float32, 1 + 2 + 3)
+    assert world.renders == 0
+    assert (env.render() == 3).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_state_that_is_not_finite_is_refused_by_its_name(bad: float):
+    world = CountingWorld()
+    env = TaskEnv(world, Env(observation="state", size=32, action_repeat=3, time_limit=1000))
+    env.reset(seed=0)
+    world.broken = bad
+    with pytest.raises(ValueError, match=f"frame 3: broken is {bad}$"):
+        env.step(np.ones(1, np.float32))
 
 
 def test_a_world_ends_in_the_middle_of_an_action_and_nan_rewards_are_refused():
@@ -81,16 +105,31 @@ def test_a_world_ends_in_the_middle_of_an_action_and_nan_rewards_are_refused():
 def test_gymnasium_and_stable_baselines_accept_it(task: str):
     env = small(task)
     assert env.observation_space == gymnasium.spaces.Box(0, 255, (32, 32, 3), np.uint8)
+    assert env.observation_names == ()
     assert env.action_space.shape == (env.action_size,)
     check_env(env, skip_render_check=True)
     sb3_check_env(env)
 
 
-def test_the_same_seed_gives_the_same_pixels_in_another_process():
+@pytest.mark.filterwarnings("ignore:.*A Box observation space (minimum|maximum) value")  # a state has no bounds
+@pytest.mark.parametrize("task", KINDS)
+def test_a_state_is_a_vector_with_a_name_for_each_component(task: str):
+    env = small(task, observation="state")
+    assert env.observation_space.shape == (len(env.observation_names),)
+    assert len(set(env.observation_names)) == len(env.observation_names)
+    observation, _ = env.reset(seed=1)
+    np.testing.assert_array_equal(observation, env.state())
+    check_env(env, skip_render_check=True)
+    sb3_check_env(env)
+    assert env.render().shape == (32, 32, 3)
+
+
+@pytest.mark.parametrize("observation", ["pixels", "state"])
+def test_the_same_seed_gives_the_same_observations_in_another_process(observation: str):
     code = PLAY.format(folder=str(Path(__file__).parent))
-    run = subprocess.run([sys.executable, "-c", code, *KINDS], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", code, observation, *KINDS], capture_output=True, text=True, check=True)
     told = dict(line.split() for line in run.stdout.splitlines() if line.startswith(tuple(KINDS)))
-    assert told == {task: digest(task) for task in KINDS}
+    assert told == {task: digest(task, observation) for task in KINDS}
 
 
 @pytest.mark.parametrize("task", KINDS)
@@ -107,9 +146,10 @@ def test_a_seed_wipes_out_what_was_before_and_no_seed_goes_on(task: str):
     assert not np.array_equal(env.state(), start)
 
 
+@pytest.mark.parametrize("observation", ["pixels", "state"])
 @pytest.mark.parametrize("task", KINDS)
-def test_later_steps_do_not_change_an_observation(task: str):
-    env = small(task)
+def test_later_steps_do_not_change_an_observation(task: str, observation: str):
+    env = small(task, observation=observation)
     first, _ = env.reset(seed=1)
     kept = first.copy()
     for _ in range(5):

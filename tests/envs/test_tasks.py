@@ -3,8 +3,9 @@
 import pytest
 from dm_control import suite
 
-from ccwm.envs.tasks import SUITE, check_task, needs_gl
+from ccwm.envs.tasks import SUITE, check_task, needs_gl, renders_by_gl
 from ccwm.errors import UserError
+from ccwm.settings.agent import Env
 
 
 def test_our_list_of_tasks_is_the_suites():
@@ -26,6 +27,8 @@ def test_names_without_a_world_are_refused(task: str):
         check_task(task)
 
 
-def test_only_mujoco_worlds_need_gl():
+def test_only_pixels_of_mujoco_worlds_need_gl():
     tasks = ("walker_walk", "gym:HalfCheetah-v5", "gym:Pendulum-v1", "maze_pit")
-    assert [needs_gl(task) for task in tasks] == [True, True, False, False]
+    assert [renders_by_gl(task) for task in tasks] == [True, True, False, False]
+    assert [needs_gl(task, Env(observation="pixels")) for task in tasks] == [True, True, False, False]
+    assert [needs_gl(task, Env(observation="state")) for task in tasks] == [False] * 4

@@ -156,7 +156,11 @@ def test_a_copy_leaves_out_what_is_damaged_and_refuses_another_start(directory, 
     copy = EpisodeStore(tmp_path / "copy", damaged_share=0.25)
     copy.copy_from(directory)
     assert rewards(copy) == [0, 200, 300]
-    other = EpisodeStore(tmp_path / "other", damaged_share=0.25)
+    flip(directory / "000002.safetensors")  # since it was copied
+    copy.damaged_share = 0.5
+    copy.copy_from(directory)
+    assert rewards(copy) == [0, 200, 300]
+    other = EpisodeStore(tmp_path / "other", damaged_share=0.5)
     other.append(synthetic_episode(7, 3))
     with pytest.raises(ValueError, match="episode 0 differs"):
         other.copy_from(directory)

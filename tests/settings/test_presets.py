@@ -52,6 +52,13 @@ def test_it_says_what_it_is_for(shipped: Path) -> None:
     assert len(summary(shipped).split()) >= 5
 
 
+def test_params_yaml_ships_as_the_quick_preset_which_sees_states() -> None:
+    assert (ROOT / "params.yaml").read_bytes() == (FOLDER / "quick.yaml").read_bytes()
+    quick = load_preset("quick", FOLDER)
+    assert quick.env.observation == "state"
+    assert len(quick.study.seeds) >= 3  # below that no interval over seeds is worth a verdict
+
+
 def test_a_preset_is_written_as_it_is(tmp_path: Path) -> None:
     target = tmp_path / "params.yaml"
     apply_preset("smoke", target, FOLDER)

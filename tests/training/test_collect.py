@@ -26,6 +26,20 @@ if __name__ == "__main__":
     publish(Path("data"), ENV.model_copy(update={"time_limit": 2000}), workers=2)
 """
 
+WITHOUT_GL = """
+from pathlib import Path
+from test_collect import collect_states
+
+if __name__ == "__main__":
+    collect_states(Path("data"), workers=2)
+"""
+
+
+def collect_states(folder: Path, *, workers: int) -> None:
+    env = Env(observation="state", size=32, action_repeat=2, time_limit=20)
+    parts = {"train": 2}
+    collect_random("walker_walk", folder, parts=parts, env=env, seed=0, advance=lambda: None, workers=workers)
+
 
 def collect(folder: Path, *, workers: int = 1, env: Env = ENV, seed: int = 0) -> list[RandomReturn]:
     parts = {"train": 3, "heldout": 2}
@@ -103,3 +117,14 @@ def test_kill_9_leaves_whole_episodes_and_the_rerun_equals_a_clean_run(tmp_path:
     publish(tmp_path / "data")
     assert files(tmp_path / "data") == files(tmp_path / "clean")
     assert not (tmp_path / ".data.tmp").exists()
+
+
+def test_states_of_mujoco_are_collected_where_there_is_no_gl(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(WITHOUT_GL)
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    env = os.environ | {"PYTHONPATH": paths, "MUJOCO_GL": "disabled"}
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=env, check=True)
+    collect_states(tmp_path / "here", workers=1)
+    assert files(tmp_path / "data") == files(tmp_path / "here")
+    (entry, _) = EpisodeStore(tmp_path / "data" / "train", read_only=True).entries
+    assert (entry.observation_shape, entry.observation_dtype) == ((24,), "float32")

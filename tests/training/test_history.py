@@ -31,7 +31,7 @@ def filled(log: list[tuple[dict[str, float], int]]) -> History:
         log.append((dict(metrics), env_steps))
 
     history = History(log=record)
-    history.add_evaluation(80, 0, [1.0, 3.0], [True, False])
+    history.add_evaluation(80, 0, [1.0, 3.0], [True, False], {"retrace_skill_latent": 0.25})
     history.add_losses(80, 4, {"model/kl": 0.5})
     history.add_episode(120, 7.0, 20)
     return history
@@ -42,6 +42,7 @@ def test_rows_are_kept_and_logged() -> None:
     history = filled(log)
     sd = 2**0.5  # of 1 and 3, with n − 1
     point = {"updates": 0, "return_mean": 2.0, "return_sd": pytest.approx(sd), "success_rate": 0.5}
+    point["retrace_skill_latent"] = 0.25  # reaches MLflow as evaluation/retrace_skill_latent
     assert history.curve == [{"env_steps": 80, "episodes": 2, **point}]
     assert log == [
         ({f"evaluation/{name}": value for name, value in point.items()}, 80),

@@ -15,14 +15,16 @@ import pytest
 import torch
 from project import TASK, TRAIN, UPDATES, Project, write_params
 
+from ccwm.agents.learner import Learner
 from ccwm.cells import Cell
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.agent import AgentConfig, Train
+from ccwm.training import loop
 from ccwm.training.checkpoints import Checkpoints, OtherCheckpoint
 from ccwm.training.collect import collect_random
 from ccwm.training.finite import NotFinite
 from ccwm.training.history import Log
-from ccwm.training.loop import Trained, build_module, number_of_cycles, train
+from ccwm.training.loop import Trained, build_module, number_of_cycles, train, updates_after
 from ccwm.training.progress import TrainingProgress, hidden_progress
 from ccwm.training.signals import Interrupted
 
@@ -43,6 +45,22 @@ TRAIN_SETTINGS = Train()
 def test_number_of_cycles(env_steps: int, update_every: int, cycles: int) -> None:
     settings = TRAIN_SETTINGS.model_copy(update={"env_steps": env_steps, "update_every": update_every})
     assert number_of_cycles(settings, first_env_steps=80) == cycles
+
+
+@pytest.mark.parametrize(
+    ("pretrain", "cycles", "updates"),
+    [
+        (None, 0, 0),
+        (None, 1, 3),
+        (None, 4, 12),
+        (10, 0, 0),
+        (10, 1, 10),  # the first cycle, which learns from the random episodes alone
+        (10, 4, 19),  # 10 + 3 · 3
+        (1, 2, 4),
+    ],
+)
+def test_updates_after_cycles(pretrain: int | None, cycles: int, updates: int) -> None:
+    assert updates_after(TRAIN_SETTINGS.model_copy(update={"pretrain": pretrain, "updates": 3}), cycles) == updates
 
 
 def test_variants_of_a_seed_share_the_weights_that_they_have_in_common(tmp_path: Path) -> None:
@@ -99,6 +117,36 @@ def test_one_episode_a_cycle(data: Path, tmp_path: Path) -> None:
     assert trained.best["_extra_state"]["updates"] == highest["updates"]
 
 
+def test_the_first_cycle_may_have_other_updates(data: Path, tmp_path: Path) -> None:
+    trained = run(data, tmp_path, {"env_steps": 160, "update_every": 40, "pretrain": 5})
+    # Five updates, then two in each of two cycles; the curve at 160 is measured with the final weights.
+    assert trained.module.counters.updates == 9
+    assert columns(trained.history.curve, "env_steps", "updates") == [(80, 0), (160, 9)]
+    assert columns(trained.history.losses, "env_steps", "updates") == [(80, 3), (120, 6), (160, 9)]
+
+
+def test_every_point_of_the_curve_says_whether_the_model_retraces(data: Path, tmp_path: Path) -> None:
+    curves = {}
+    for name, weight in (("ccwm", 1.0), ("dreamer", 0.0)):
+        (tmp_path / name).mkdir()
+        curves[name] = run(data, tmp_path / name, {"env_steps": 80}, retrace={"weight": weight}).history.curve
+    skills = {"retrace_skill_latent", "retrace_skill_observation"}
+    assert all(row.keys() >= skills and row["retrace_skill_latent"] < 1 for row in curves["ccwm"])
+    assert curves["ccwm"][0]["retrace_skill_latent"] != curves["ccwm"][1]["retrace_skill_latent"]
+    assert not any(row.keys() & skills for row in curves["dreamer"])
+
+
+def test_skill_is_measured_on_all_windows_of_a_batch(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where this rank has only some of them: a curve does not depend on the number of devices."""
+    seen = []
+    monkeypatch.setattr(Learner, "retrace_skill", lambda learner, batch: seen.append(batch.reward.shape[1]) or {})
+    monkeypatch.setattr(loop, "own_rows", lambda batch: slice(1))
+    run(data, tmp_path, {"env_steps": 80})
+    assert seen == [2, 2]  # at the beginning and at the end
+
+
 def test_whole_episodes_overshoot_and_the_overshoot_counts(data: Path, tmp_path: Path) -> None:
     """Goals 140, 200 and 260: cycle 1 plays two episodes, to 160; cycle 2 one, to 200; cycle 3 two, to 280."""
     trained = run(data, tmp_path, {"env_steps": 260, "update_every": 60})
@@ -140,6 +188,40 @@ def test_an_interrupted_cycle_resumes_where_it_was(
     assert resumed.history.state_dict() == clean.history.state_dict()
     assert_equal(resumed.module.state_dict(), clean.module.state_dict())
     assert_equal(resumed.best, clean.best)
+
+
+ROBUST_STATES: dict[str, dict[str, Any]] = {
+    "env": {"observation": "state"},
+    "model": {"symlog": True, "vector_units": 8, "layer_norm": True, "activation": "silu", "reward_head": "two_hot",
+              "zero_heads": True, "kl_dynamics": 0.5, "kl_representation": 0.1},
+    "actor_critic": {"critic_head": "two_hot", "slow_critic": 0.05, "normalise_returns": True, "layer_norm": True},
+    "retrace": {"loss": "kl", "length": 4},
+    "truncation": {"mode": "auto", "window": 2},
+}  # fmt: skip
+
+
+def test_a_robust_agent_of_states_resumes_to_the_bit(tmp_path: Path) -> None:
+    """Slow critic, range of returns and running median included, stopped in the middle of a cycle."""
+    env = write_params(tmp_path / "params.yaml", ROBUST_STATES).agent.env
+    collect_random(TASK, tmp_path, parts={"train": 2}, env=env, seed=0, advance=lambda: None)
+    settings = {"env_steps": 160, "update_every": 80, "pretrain": 4}
+
+    def interrupt(metrics: Mapping[str, float], at: int) -> None:
+        if "model/observation" in metrics and at == 80:  # after the third of four updates
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    for folder in ("clean", "stopped"):
+        (tmp_path / folder).mkdir()
+    clean = run(tmp_path / "train", tmp_path / "clean", settings, **ROBUST_STATES)
+    with pytest.raises(Interrupted):
+        run(tmp_path / "train", tmp_path / "stopped", settings, log=interrupt, **ROBUST_STATES)
+    assert saved_counters(tmp_path / "stopped")["updates"] == 3
+    resumed = run(tmp_path / "train", tmp_path / "stopped", settings, **ROBUST_STATES)
+    assert resumed.history.state_dict() == clean.history.state_dict()
+    assert_equal(resumed.module.state_dict(), clean.module.state_dict())
+    names = set(clean.module.state_dict())
+    assert {name for name in names if name.endswith(("return_range.mean", "running_median.mean"))}
+    assert any("slow_critic" in name for name in names)
 
 
 def test_a_signal_within_an_update_saves_that_very_update(

@@ -12,7 +12,7 @@ from ccwm.training.progress import TrainingProgress, hidden_progress
 
 def show(times: int) -> None:
     history, counters = History(), Counters(updates=4, env_steps=120)
-    history.add_evaluation(80, 0, [1.5], [])
+    history.add_evaluation(80, 0, [1.5], [], {})
     history.add_losses(80, 4, {"model/kl": 0.25, "actor/mean": 9.0})
     with TrainingProgress(history, counters, env_steps=2000, updates=10, label="maze ccwm") as shown:
         for _ in range(times):

@@ -58,3 +58,12 @@ def masked_mean(value: Tensor, mask: Tensor) -> Tensor:
 def free_nats(divergence: Tensor, free: float) -> Tensor:
     """max(mean KL of the whole batch, free), as in Dreamer v1; no gradient below.   Scalar → scalar."""
     return torch.where(all_reduce_mean(divergence) > free, divergence, free)
+
+
+def square_of_mean(mean: Tensor) -> Tensor:
+    """g² of the whole batch's mean g, from this rank's.   Scalar → scalar.
+
+    g (2m − g) has g² as its mean over ranks, and the gradient of g².
+    """
+    whole = all_reduce_mean(mean)
+    return whole * (2 * mean - whole)

@@ -25,12 +25,14 @@ class Learner(nn.Module):
         model = WorldModel(config.model, observation_shape=observation_shape, actions=actions)
         self.world_model = init_weights(model, init)
         feature = self.world_model.rssm.feature
-        self.actor_critic = init_weights(ActorCritic(config.actor_critic, feature=feature, actions=actions), init)
+        actor_critic = ActorCritic(config.actor_critic, config.model, feature=feature, actions=actions)
+        self.actor_critic = init_weights(actor_critic, init)
+        self.actor_critic.copy_critic()
         # Built last, so that Dreamer and CCWM of one seed start from the same weights everywhere else.
         self.retracing: Retracing | None = None
         self.truncation: Truncation | None = None
         if config.retrace.weight > 0:
-            retracing = Retracing(config.retrace, feature=feature, actions=actions, discount=discount)
+            retracing = Retracing(config.retrace, config.model, feature=feature, actions=actions, discount=discount)
             self.retracing = init_weights(retracing, init)
             self.truncation = Truncation(config.truncation, discount=discount)
 
@@ -57,15 +59,30 @@ class Learner(nn.Module):
         if self.retracing is None or self.truncation is None:
             return Terms({}, {})
         kept = self.truncation(batch, observed.posterior, self.world_model, self.actor_critic, env_steps)
+        steps = slice(noise.stretch, noise.stretch + (self.config.retrace.length or len(kept)))
         losses, metrics = self.retracing.loss(
-            batch.is_first, observed, kept, self.world_model, self.actor_critic.actor, noise.retraced
+            batch.is_first[steps],
+            observed.rows(steps),
+            kept[steps],
+            self.world_model,
+            self.actor_critic.actor,
+            noise.retraced,
         )
+        metrics["truncated_share"] = 1 - kept.to(batch.reward.dtype).mean()
         if self.truncation.settings.mode == "auto":
             metrics["threshold"] = torch.as_tensor(self.truncation.threshold)
         parts = {"model": losses["loss"]}
         if self.retracing.settings.reverse_action == "separate":
             parts["reverse"] = losses["loss"]
         return Terms(parts, named("retrace", {**losses, **metrics}))
+
+    @torch.no_grad()
+    def retrace_skill(self, batch: Batch) -> dict[str, float]:
+        """How much closer than the next state a retraced state is to the one before it; empty for Dreamer."""
+        if self.retracing is None:
+            return {}
+        zeros = batch.reward.new_zeros(*batch.reward.shape, self.config.model.stoch)
+        return self.retracing.skill(self.world_model.observe(batch, zeros), self.world_model)
 
     def imagine(self, observed: Observed, noise: Noise) -> Terms:
         """Imagine from posteriors of every window, and learn to act there."""

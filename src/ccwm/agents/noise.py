@@ -20,7 +20,8 @@ class Noise(NamedTuple):
     start: Tensor  # [starts, B] int64, times of the posteriors from which to imagine
     imagined: Tensor  # [H, N, stoch]
     action: Tensor  # [H, N, A]
-    retraced: Tensor  # [K, samples, T − K, B, stoch]; empty where nothing is retraced
+    stretch: int  # where the retraced stretch of each window begins
+    retraced: Tensor  # [K, samples, L − K, B, stoch] with L the stretch's length; empty where nothing is retraced
 
 
 def draw_noise(seed: int, update: int, batch: Batch, config: AgentConfig) -> Noise:
@@ -33,6 +34,7 @@ def draw_noise(seed: int, update: int, batch: Batch, config: AgentConfig) -> Noi
     length, columns = like.shape[0], like.shape[1] * world_size()
     horizon, starts = config.actor_critic.horizon, config.actor_critic.starts_per_window or length
     chain = config.retrace.horizon if config.retrace.weight > 0 else 0
+    stretch = (config.retrace.length if chain else None) or length  # unchecked where nothing is retraced
     own = own_rows(columns)
 
     def stream(name: str) -> torch.Generator:
@@ -51,5 +53,6 @@ def draw_noise(seed: int, update: int, batch: Batch, config: AgentConfig) -> Noi
         start=order[:, own],
         imagined=normal(learning, horizon, starts, columns, stoch)[:, :, own].flatten(1, 2),
         action=normal(learning, horizon, starts, columns, actions)[:, :, own].flatten(1, 2),
-        retraced=normal(retracing, chain, config.retrace.samples, max(length - chain, 0), columns, stoch)[..., own, :],
+        stretch=named_seed("update", seed, update, "stretch") % (length - stretch + 1),
+        retraced=normal(retracing, chain, config.retrace.samples, max(stretch - chain, 0), columns, stoch)[..., own, :],
     )

@@ -5,36 +5,48 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ccwm.agents.distributed import masked_mean
+from ccwm.agents.distributed import free_nats, masked_mean, square_of_mean
 from ccwm.agents.precision import cast_outputs
 from ccwm.agents.world_model import Observed, WorldModel
-from ccwm.losses.retrace import Bisimulation, bisimulation, l2
+from ccwm.losses.model import balanced_kl
+from ccwm.losses.retrace import Comparison, bisimulation, bisimulation_gap, compare, l1, l2, metric
 from ccwm.nets.actor import Actor
 from ccwm.nets.reverse import ReverseAction
 from ccwm.ops.truncation import kept_pairs
-from ccwm.settings.agent import Retrace
+from ccwm.settings.agent import Model, Retrace
 from ccwm.structs import Gaussian, LatentState, Terms, stack
 
 
 class Retracing(nn.Module):
     """ρ, the chains of retraced states, and their loss."""
 
-    def __init__(self, settings: Retrace, *, feature: int, actions: int, discount: float) -> None:
+    def __init__(self, settings: Retrace, model: Model, *, feature: int, actions: int, discount: float) -> None:
         super().__init__()
         self.settings, self.discount = settings, discount
-        self.reverse = ReverseAction(feature=feature, actions=actions, units=settings.reverse_units)
+        self.released = settings.loss.startswith("released")
+        self.reverse = ReverseAction(
+            feature=feature,
+            actions=actions,
+            units=settings.reverse_units,
+            activation=model.activation,
+            norm=model.layer_norm,
+            bounded=not self.released,
+        )
         cast_outputs(self.reverse)
 
-    def walk(self, posterior: LatentState, model: WorldModel, noise: Tensor) -> LatentState:
+    def walk(self, observed: Observed, model: WorldModel, noise: Tensor) -> LatentState:
         """ž: chains of K steps back from every posterior that has K before it.   → [K, samples, T − K, B, ·].
 
         Row [j − 1, :, e − K] is the state retraced to time e − j by the chain that started at z̃_e.
         """
         horizon, samples, chains, width, _ = noise.shape
-        feature = posterior.feature
+        posterior = observed.posterior
+        later = earlier = posterior.feature
+        if self.released:  # the authors' code hands ρ the prior of the earlier step
+            earlier = torch.cat([observed.prior.mean, posterior.deter], -1)
         if self.settings.reverse_action == "separate":
-            feature = feature.detach()  # ρ learns alone: the model gets no gradient through ρ's inputs
-        actions = self.reverse(feature[1:], feature[:-1])  # [T − 1, B, A]; row t leads from t + 1 back to t
+            later, earlier = later.detach(), earlier.detach()  # ρ learns alone: no gradient through ρ's inputs
+        actions = self.reverse(later[1:], earlier[:-1])  # [T − 1, B, A]; row t leads from t + 1 back to t
         state = posterior.map(lambda part: part[horizon:].expand(samples, chains, width, -1)).flatten()
         states = []
         for j in range(1, horizon + 1):
@@ -50,48 +62,75 @@ class Retracing(nn.Module):
         horizon, samples, chains, _, _ = noise.shape
         times = [slice(horizon - j, horizon - j + chains) for j in range(1, horizon + 1)]  # where step j arrives
 
-        def arrived(value: Tensor) -> Tensor:
+        def arrived(value: Tensor, *, ahead: int = 0) -> Tensor:
             """[T, B, …] at the times that the chains pass, for every sample: [K, samples, T − K, B, …]."""
-            passed = torch.stack([value[time] for time in times]).unsqueeze(1)
-            return passed.expand(-1, samples, *passed.shape[2:])
+            passed = [value[time.start + ahead : time.stop + ahead] for time in times]
+            return torch.stack(passed).unsqueeze(1).expand(-1, samples, *passed[0].shape)
 
-        retraced = self.walk(observed.posterior, model, noise)
+        retraced = self.walk(observed, model, noise)
         original = observed.posterior.map(arrived)
-        if self.settings.detach == "original":
+        if self.settings.detach == "original" or self.settings.loss == "metric":
             original = original.detach()  # stop-gradient on the target: only the retraced state moves
         # A chain counts as far back as every transition on its way is kept.
         mask = arrived(kept_pairs(kept, is_first)).cumprod(0).bool()
 
-        metrics = {"truncated_share": 1 - kept.to(noise.dtype).mean()}
+        metrics: dict[str, Tensor] = {}
         match self.settings.loss:
-            case "bisimulation":
-                distance = self._bisimulation(original, retraced, model, actor)
-                loss = distance.loss
-                parts = {"l1": distance.l1, "reward_kl": distance.reward_kl, "w2": distance.w2}
-                metrics |= {name: masked_mean(part.detach(), mask) for name, part in parts.items()}
+            case "bisimulation" | "metric" | "released":
+                compared = self._compare(original, retraced, model, actor)
+                metrics = {name: masked_mean(part.detach(), mask) for name, part in compared._asdict().items()}
+                if self.settings.loss == "released":  # averaged over the batch before it is squared
+                    loss = square_of_mean(masked_mean(bisimulation_gap(compared, discount=self.discount), mask))
+                else:
+                    distance = bisimulation if self.settings.loss == "bisimulation" else metric
+                    loss = masked_mean(distance(compared, discount=self.discount), mask)
+            case "kl":  # the retraced prior must predict the posterior exactly as the forward prior must
+                weights = {"dynamics": model.settings.kl_dynamics, "representation": model.settings.kl_representation}
+                divergence = masked_mean(balanced_kl(original.gaussian, retraced.gaussian, **weights), mask)
+                loss = free_nats(divergence, model.settings.free_nats)
             case "l2":
-                loss = l2(original, retraced)
+                loss = masked_mean(l2(original, retraced), mask)
             case "reconstruction":
-                loss = model.reconstruction(retraced.feature, arrived(observed.target))
-        return Terms({"loss": self.settings.weight * masked_mean(loss, mask)}, metrics)
+                loss = masked_mean(model.reconstruction(retraced.feature, arrived(observed.target)), mask)
+            case "released-l2":  # compares with the state *after* the original one
+                following = observed.posterior.map(lambda part: arrived(part, ahead=1))
+                loss = masked_mean(l2(following, retraced), mask)
+            case "released-reconstruction":  # minimises the likelihood of the observation *after* the original one
+                target = arrived(observed.target, ahead=1)
+                loss = -masked_mean(model.reconstruction(retraced.feature, target), mask)
+        return Terms({"loss": self.settings.weight * loss}, metrics)
 
-    def _bisimulation(
-        self, original: LatentState, retraced: LatentState, model: WorldModel, actor: Actor
-    ) -> Bisimulation:
-        """The bisimulation distance; both ends go through the model as one batch."""
-        both = stack([original, retraced])
-        shape, flat = both.stoch.shape[:-1], both.flatten()
+    def skill(self, observed: Observed, model: WorldModel) -> dict[str, float]:
+        """1 − error(ž_t) / error(z̃_{t+1}) against z̃_t, in latent and in observation space.
+
+        1 is a retraced state that equals the original; 0 is no closer than the state that the step back began at.
+        """
+        posterior = observed.posterior
+        noise = torch.zeros_like(posterior.stoch[1:]).unsqueeze(0).unsqueeze(0)
+        retraced = self.walk(observed, model, noise).map(lambda part: part[0, 0])
+        original, later = posterior.map(lambda part: part[:-1]), posterior.map(lambda part: part[1:])
+        latent = l1(original, retraced).sum() / l1(original, later).sum()
+        missed, copied = (
+            model.reconstruction(state.feature, observed.target[:-1]).sum() for state in (retraced, later)
+        )
+        return {"retrace_skill_latent": 1 - float(latent), "retrace_skill_observation": 1 - float(missed / copied)}
+
+    def _compare(self, original: LatentState, retraced: LatentState, model: WorldModel, actor: Actor) -> Comparison:
+        """The three measures of a distance; both ends go through the model as one batch."""
+        shape = original.stoch.shape[:-1]
+        deter = torch.stack([original.deter, retraced.deter]).flatten(0, -2)
+        stoch = torch.stack([original.stoch, retraced.stoch]).flatten(0, -2)
+        feature = torch.cat([stoch, deter], -1)
         with torch.no_grad():  # no gradient through the policy
-            action = actor.greedy(flat.feature)
-        following = model.rssm.prior(model.rssm.advance(flat.deter, flat.stoch, action))
-        mean, std = (part.reshape(*shape, -1) for part in following)
-        reward = model.reward(flat.feature).reshape(shape)
-        return bisimulation(
+            action = actor.greedy(feature)
+        following = model.rssm.prior(model.rssm.advance(deter, stoch, action))
+        mean, std = (part.reshape(2, *shape, -1) for part in following)
+        reward = model.reward(feature.reshape(2, *shape, -1))
+        return compare(
             original,
             retraced,
-            reward_original=reward[0],
-            reward_retraced=reward[1],
+            reward_original=reward.rows(0),
+            reward_retraced=reward.rows(1),
             next_original=Gaussian(mean[0], std[0]),
             next_retraced=Gaussian(mean[1], std[1]),
-            discount=self.discount,
         )

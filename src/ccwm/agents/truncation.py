@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ccwm.agents.actor_critic import ActorCritic
 from ccwm.agents.distributed import all_gather_columns
+from ccwm.agents.running import RunningMean
 from ccwm.agents.world_model import WorldModel
 from ccwm.ops.truncation import (
     adaptive_mask,
@@ -19,9 +20,6 @@ from ccwm.ops.truncation import (
 from ccwm.settings.agent import Truncation as TruncationSettings
 from ccwm.structs import Batch, LatentState
 
-MEMORY = 100
-"""Updates over which `auto` averages the median of Δ."""
-
 
 class Truncation(nn.Module):
     """The mask of the paper's Section 3.3 (`adaptive`, `auto`) or of its Appendix C (`scheduled`)."""
@@ -29,16 +27,14 @@ class Truncation(nn.Module):
     def __init__(self, settings: TruncationSettings, *, discount: float) -> None:
         super().__init__()
         self.settings, self.discount = settings, discount
-        self.num_updates: Tensor
-        self.running_median: Tensor
-        if settings.mode == "auto":
-            self.register_buffer("num_updates", torch.zeros(()))  # updates behind the running median
-            self.register_buffer("running_median", torch.zeros(()))  # of Δ
+        self.running_median = RunningMean() if settings.mode == "auto" else None  # of Δ
 
     @property
     def threshold(self) -> float | Tensor:
         """η: the setting, or with `auto` the fence of outliers of all changes so far."""
-        return outlier_threshold(self.running_median) if self.settings.mode == "auto" else self.settings.threshold
+        if self.running_median is None:
+            return self.settings.threshold
+        return outlier_threshold(self.running_median.mean)
 
     def forward(
         self, batch: Batch, posterior: LatentState, model: WorldModel, actor_critic: ActorCritic, env_steps: int
@@ -51,8 +47,9 @@ class Truncation(nn.Module):
         if settings.mode == "none" or env_steps < settings.start:
             return torch.ones_like(batch.is_first)
         value = self.signal(posterior, model, actor_critic)
-        if settings.mode == "auto" and self.training:
-            self.follow(value)
+        if self.running_median is not None and self.training:
+            changes = all_gather_columns(relative_changes(value, window=settings.window))
+            self.running_median.follow(changes.float().quantile(0.5))
         return self.mask(value)
 
     def mask(self, value: Tensor) -> Tensor:
@@ -64,23 +61,15 @@ class Truncation(nn.Module):
         return adaptive_mask(value, threshold=self.threshold, window=settings.window, lookback=lookback)
 
     @torch.no_grad()
-    def follow(self, value: Tensor) -> None:
-        """Update the running median of Δ with a batch: a plain average at first, then over ``MEMORY`` updates."""
-        changes = all_gather_columns(relative_changes(value, window=self.settings.window))
-        median = changes.to(self.running_median).quantile(0.5)
-        self.num_updates += 1
-        self.running_median += (median - self.running_median) / self.num_updates.clamp_max(MEMORY)
-
-    @torch.no_grad()
     def signal(self, posterior: LatentState, model: WorldModel, actor_critic: ActorCritic) -> Tensor:
         """V, or Q = r̂(z) + γV(ẑ') one model step ahead under the greedy action: [T, B, ·] → [T, B]."""
         value: Tensor
         if self.settings.signal == "value":
-            value = actor_critic.critic(posterior.feature)
+            value = actor_critic.critic(posterior.feature).mean
             return value
         flat = posterior.flatten()
         action = actor_critic.actor.greedy(flat.feature)
         ahead = model.predict(flat, action, torch.zeros_like(flat.stoch)).feature
         discount = model.discount(flat.feature, self.discount)
-        value = model.reward(flat.feature) + discount * actor_critic.critic(ahead)
+        value = model.reward(flat.feature).mean + discount * actor_critic.critic(ahead).mean
         return value.reshape(posterior.stoch.shape[:2])

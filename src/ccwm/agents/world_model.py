@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor, nn
 
 from ccwm.agents.distributed import free_nats
 from ccwm.agents.precision import cast_outputs
-from ccwm.losses.model import continue_loss, observation_loss
-from ccwm.nets.mlp import ScalarHead
-from ccwm.nets.pixels import PixelDecoder, PixelEncoder, normalise, to_pixels
+from ccwm.losses.model import balanced_kl, observation_loss
+from ccwm.nets.mlp import ContinueHead, Head
+from ccwm.nets.pixels import PixelDecoder, PixelEncoder
 from ccwm.nets.rssm import RSSM
-from ccwm.ops.gaussian import kl_divergence, unit_nll
+from ccwm.nets.vectors import VectorDecoder, VectorEncoder
 from ccwm.settings.agent import Model
 from ccwm.structs import Batch, Gaussian, LatentState, Terms, stack
 
@@ -25,6 +25,11 @@ class Observed(NamedTuple):
     posterior: LatentState  # [T, B, ·]
     prior: Gaussian  # [T, B, stoch]
 
+    def rows(self, steps: slice) -> Observed:
+        """Those of some steps."""
+        prior = Gaussian(*(part[steps] for part in self.prior))
+        return Observed(self.target[steps], self.posterior.map(lambda part: part[steps]), prior)
+
 
 class WorldModel(nn.Module):
     """Encoder, RSSM, decoder, reward head and, for tasks that terminate, a continue head."""
@@ -32,8 +37,8 @@ class WorldModel(nn.Module):
     def __init__(self, model: Model, *, observation_shape: tuple[int, ...], actions: int) -> None:
         super().__init__()
         self.settings = model
-        size = observation_shape[0]
-        self.encoder = PixelEncoder(size=size, depth=model.depth)
+        style: _Style = {"activation": model.activation, "norm": model.layer_norm}
+        self.encoder = _encoder(model, observation_shape, style)
         self.rssm = RSSM(
             embed=self.encoder.outputs,
             actions=actions,
@@ -41,12 +46,23 @@ class WorldModel(nn.Module):
             stoch=model.stoch,
             hidden=model.hidden,
             min_std=model.min_std,
-            activation=model.activation,
+            **style,
         )
-        head = {"feature": self.rssm.feature, "units": model.reward_units, "layers": model.reward_layers}
-        self.decoder = PixelDecoder(feature=self.rssm.feature, size=size, depth=model.depth)
-        self.reward = ScalarHead(**head)
-        self.continues = ScalarHead(**head) if model.continues else None
+        feature, units, layers = self.rssm.feature, model.reward_units, model.reward_layers
+        self.decoder = _decoder(model, observation_shape, feature, style)
+        self.reward = Head(
+            model.reward_head,
+            feature=feature,
+            units=units,
+            layers=layers,
+            zero=model.zero_heads,
+            bins=model.bins,
+            limit=model.bin_limit,
+            **style,
+        )
+        self.continues: ContinueHead | None = None
+        if model.continues:
+            self.continues = ContinueHead(feature=feature, units=units, layers=layers, **style)
         cast_outputs(self.decoder, self.reward, self.rssm.cell, self.rssm.prior_out, self.rssm.posterior_out)
         if self.continues is not None:
             cast_outputs(self.continues)
@@ -63,11 +79,11 @@ class WorldModel(nn.Module):
 
     def target(self, observation: Tensor) -> Tensor:
         """Observations as the encoder reads and the decoder predicts them: [..., *observation] → [..., *target]."""
-        return normalise(observation, self.dtype)
+        return self.encoder.target(observation, self.dtype)
 
     def to_observation(self, decoded: Tensor) -> Tensor:
         """The decoder's output as observations: [..., *target] → [..., *observation]."""
-        return to_pixels(decoded)
+        return self.encoder.to_observation(decoded)
 
     def embed(self, target: Tensor) -> Tensor:
         """e = q_φ(O), projected for the RSSM: [..., *target] → [..., hidden]."""
@@ -83,21 +99,16 @@ class WorldModel(nn.Module):
         """One step of the prior: [N, ·], [N, A], [N, stoch] → [N, ·]."""
         return self.rssm.predict(state, action, noise)
 
-    def correct(
-        self, state: LatentState, action: Tensor, embed: Tensor, is_first: Tensor, noise: Tensor
-    ) -> LatentState:
-        """One step of the posterior; ``is_first`` [N] clears state and action of the rows where an episode begins."""
-        keep = (~is_first).to(action.dtype).unsqueeze(-1)
-        return self.rssm.correct(state.map(lambda part: part * keep), action * keep, embed, noise)
-
     def observe(self, batch: Batch, noise: Tensor) -> Observed:
-        """One forward sweep: posteriors z̃ and priors ẑ of every step."""
+        """One forward sweep: posteriors z̃ and priors ẑ of every step; each episode begins with a zero state."""
         target = self.target(batch.observation)
         embed = self.embed(target)
-        state = self.rssm.initial(batch.action[0])
-        states = []
+        keep = (~batch.is_first).to(batch.action.dtype).unsqueeze(-1)
+        action = batch.action * keep
+        state, states = self.rssm.initial(action[0]), []
         for t in range(len(embed)):
-            state = self.correct(state, batch.action[t], embed[t], batch.is_first[t], noise[t])
+            before = state._replace(deter=state.deter * keep[t], stoch=state.stoch * keep[t])
+            state = self.rssm.correct(before, action[t], embed[t], noise[t])
             states.append(state)
         posterior = stack(states)
         return Observed(target, posterior, self.rssm.prior(posterior.deter))
@@ -105,14 +116,15 @@ class WorldModel(nn.Module):
     def loss(self, batch: Batch, observed: Observed) -> Terms:
         """The weighted forward terms (Eq. 2–4), and the KL before its free nats."""
         settings, feature = self.settings, observed.posterior.feature
-        divergence = kl_divergence(observed.posterior.gaussian, observed.prior).mean()
+        weights = {"dynamics": settings.kl_dynamics, "representation": settings.kl_representation}
+        divergence = balanced_kl(observed.posterior.gaussian, observed.prior, **weights).mean()
         losses = {
             "observation": settings.observation_scale * self.reconstruction(feature, observed.target).mean(),
-            "reward": settings.reward_scale * unit_nll(self.reward(feature), batch.reward).mean(),
-            "kl": settings.kl_scale * free_nats(divergence, settings.free_nats),
+            "reward": settings.reward_scale * self.reward(feature).nll(batch.reward).mean(),
+            "kl": free_nats(divergence, settings.free_nats),
         }
         if self.continues is not None:
-            losses["continues"] = continue_loss(self.continues(feature), batch.continues)
+            losses["continues"] = self.continues(feature).nll(batch.continues).mean()
         return Terms(losses, {"nats": divergence.detach()})
 
     def reconstruction(self, feature: Tensor, target: Tensor) -> Tensor:
@@ -123,4 +135,25 @@ class WorldModel(nn.Module):
         """γ times the probability that the episode continues: [..., F] → [...]."""
         if self.continues is None:
             return torch.full_like(feature[..., 0], gamma)
-        return gamma * torch.sigmoid(self.continues(feature))
+        probability: Tensor = self.continues(feature).mean
+        return gamma * probability
+
+
+class _Style(TypedDict):
+    """What all dense layers of the model share."""
+
+    activation: str
+    norm: bool
+
+
+def _encoder(model: Model, shape: tuple[int, ...], style: _Style) -> PixelEncoder | VectorEncoder:
+    if len(shape) == 3:
+        return PixelEncoder(size=shape[0], depth=model.depth)
+    layers, units = model.vector_layers, model.vector_units
+    return VectorEncoder(size=shape[0], units=units, layers=layers, squash=model.symlog, **style)
+
+
+def _decoder(model: Model, shape: tuple[int, ...], feature: int, style: _Style) -> PixelDecoder | VectorDecoder:
+    if len(shape) == 3:
+        return PixelDecoder(feature=feature, size=shape[0], depth=model.depth)
+    return VectorDecoder(feature=feature, size=shape[0], units=model.vector_units, layers=model.vector_layers, **style)

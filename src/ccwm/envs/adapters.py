@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -12,17 +13,17 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
-from gymnasium.spaces import Box, flatten
+from gymnasium.spaces import Box, Dict, Space, Tuple, flatdim, flatten
 
 from ccwm.envs.change import Change
 from ccwm.envs.rendering import area_resize
 from ccwm.envs.tasks import unknown_task
-from ccwm.envs.world import Image, Outcome, Vector, scale_action
+from ccwm.envs.world import ActionRange, Image, Outcome, Vector, component_names
 from ccwm.errors import UserError
 
 
 class GymWorld:
-    """A gymnasium environment, seen through its own ``rgb_array`` picture.
+    """A gymnasium environment: its picture is its own ``rgb_array``, its state its own observation, flattened.
 
     ``irreversible`` and ``success`` of its info are passed on.
     """
@@ -36,8 +37,20 @@ class GymWorld:
         if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
             raise UserError(f"{task} has the action space {space}", hint="actions must be continuous, a float Box")
         self._space = space
+        self._range = ActionRange(space.low, space.high)
         self.action_size = int(np.prod(space.shape))
         self._observation: Any = None
+
+    @functools.cached_property
+    def observation_names(self) -> tuple[str, ...]:
+        """`observation[0]`, or where the environment observes a dictionary `key[0]`, `key.inner[0]`."""
+        try:
+            return tuple(_names("", self._env.observation_space))
+        except (NotImplementedError, ValueError):  # how gymnasium refuses graphs and sequences
+            raise UserError(
+                f"{self._task} has the observation space {self._env.observation_space}, which is no vector",
+                hint="env.observation: pixels",
+            ) from None
 
     def reset(self, seed: int | None) -> None:
         """Start an episode, from the seed or from where the environment's random stream stands."""
@@ -45,7 +58,7 @@ class GymWorld:
 
     def advance(self, action: Vector) -> Outcome:
         """Play one step of the environment with an action [A] in [-1, 1]."""
-        scaled = scale_action(action.reshape(self._space.shape), self._space.low, self._space.high)
+        scaled = self._range.scale(action.reshape(self._space.shape))
         self._observation, reward, terminated, truncated, info = self._env.step(scaled.astype(self._space.dtype))
         success = bool(info["success"]) if "success" in info else None
         irreversible = bool(info.get("irreversible", False))
@@ -66,6 +79,18 @@ class GymWorld:
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
+
+
+def _names(name: str, space: Space[Any]) -> Iterator[str]:
+    """The names of a space's entries, in the order of gymnasium's ``flatten``."""
+    if isinstance(space, Dict):
+        for key, inner in space.spaces.items():
+            yield from _names(f"{name}.{key}" if name else key, inner)
+    elif isinstance(space, Tuple):
+        for index, inner in enumerate(space.spaces):
+            yield from _names(f"{name or 'observation'}[{index}]", inner)
+    else:
+        yield from component_names(name or "observation", space.shape if isinstance(space, Box) else (flatdim(space),))
 
 
 def _build(task: str) -> gymnasium.Env[Any, Any]:

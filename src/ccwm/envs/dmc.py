@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
 import mujoco
 import numpy as np
-from dm_control import suite
+from dm_control import _render, suite
 from dm_control.mujoco import Camera
 
 from ccwm.envs.change import PHYSICAL, Change
+from ccwm.envs.gl import no_gl
 from ccwm.envs.physics import changed_models
-from ccwm.envs.world import Image, Outcome, Vector, scale_action
+from ccwm.envs.world import ActionRange, Image, Outcome, Vector, component_names
 
 FAST = {"shadow": False, "reflection": False}
 MODEL_SEED = 0
@@ -20,34 +22,38 @@ MODEL_SEED = 0
 
 
 class SuiteWorld:
-    """One task of the suite, seen through its tracking camera."""
+    """One task of the suite: its picture is its tracking camera's, its state dm_control's observation."""
 
     def __init__(self, domain: str, task: str, *, size: int, quality: str, change: Change) -> None:
         change.allow_only(*PHYSICAL, task=f"{domain}_{task}")
         self._env = _load(domain, task, change)
+        self._size, self._camera_id = size, 2 if domain == "quadruped" else 0
         self._flags = FAST if quality == "fast" else None
         if quality == "fast":  # before the first render, which makes the GL context with these values
             self._env.physics.model.vis.quality.offsamples = 0
             self._env.physics.model.vis.quality.shadowsize = 0
-        # One camera for all frames: physics.render makes a new one each time, which takes as long as rendering.
-        self._camera = Camera(self._env.physics, size, size, camera_id=2 if domain == "quadruped" else 0)
         spec = self._env.action_spec()
-        self._bounds = np.array([spec.minimum, spec.maximum])
-        self._bounds[np.abs(self._bounds) >= mujoco.mjMAXVAL] = np.inf  # how dm_control marks an unlimited motor
+        bounds = np.array([spec.minimum, spec.maximum])
+        bounds[np.abs(bounds) >= mujoco.mjMAXVAL] = np.inf  # how dm_control marks an unlimited motor
+        self._range = ActionRange(*bounds)
         self._seed_task(None)
         self.action_size: int = spec.shape[0]
-        self._observation: dict[str, Any] = {}
+        parts = self._env.observation_spec()
+        self.observation_names = tuple(name for key, part in parts.items() for name in component_names(key, part.shape))
+        # An observation is a function of the physics alone and costs as much as a step of it, so that it is computed
+        # when it is asked for and not, as dm_control does, for every frame.
+        self._observe = self._env.task.get_observation
+        self._env.task.get_observation = lambda physics: None
 
     def reset(self, seed: int | None) -> None:
         """Start an episode, from the seed or from where the task's random stream stands."""
         if seed is not None:
             self._seed_task(seed)
-        self._observation = self._env.reset().observation
+        self._env.reset()
 
     def advance(self, action: Vector) -> Outcome:
         """Play one control step of dm_control with an action [A] in [-1, 1]."""
-        step = self._env.step(scale_action(action, *self._bounds))
-        self._observation = step.observation
+        step = self._env.step(self._range.scale(action))
         over = bool(step.last())
         return Outcome(float(step.reward), terminated=over and step.discount == 0, truncated=over and step.discount > 0)
 
@@ -58,12 +64,24 @@ class SuiteWorld:
 
     def state(self) -> Vector:
         """dm_control's observations, concatenated in their own order."""
-        return np.concatenate([np.ravel(part) for part in self._observation.values()]).astype(np.float32)
+        parts = self._observe(self._env.physics).values()
+        vector: Vector = np.concatenate([part.ravel() for part in parts], dtype=np.float32)
+        return vector
 
     def close(self) -> None:
         """Free the GL context."""
         self._env.close()
         self._env.physics.free()
+
+    @functools.cached_property
+    def _camera(self) -> Camera:
+        """One for all frames: physics.render makes a new one each time, which takes as long as rendering."""
+        try:
+            if _render.BACKEND in _render.constants.NO_RENDERER:  # imported by simulator_without_gl
+                importlib.reload(_render)
+            return Camera(self._env.physics, self._size, self._size, camera_id=self._camera_id)
+        except Exception as error:  # each backend has its own way to fail
+            raise no_gl(str(error)) from error
 
     def _seed_task(self, seed: int | None) -> None:
         # dm_control takes a seed only where a model is built; its tasks draw from nothing but this state.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from ccwm.envs.change import UNCHANGED, Change
 from ccwm.envs.env import TaskEnv
+from ccwm.envs.gl import simulator_without_gl
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS, check_task
 from ccwm.envs.world import World
 from ccwm.settings.agent import Env
@@ -12,7 +15,9 @@ from ccwm.settings.agent import Env
 def make_env(task: str, config: Env, *, change: Change = UNCHANGED) -> TaskEnv:
     """The environment of a task: observations as ``config`` says, actions [A] in [-1, 1], time limit in frames."""
     check_task(task)
-    return TaskEnv(_make_world(task, config, change), config, reward_factor=change.reward)
+    with nullcontext() if config.observation == "pixels" else simulator_without_gl():
+        world = _make_world(task, config, change)
+    return TaskEnv(world, config, reward_factor=change.reward)
 
 
 def _make_world(task: str, config: Env, change: Change) -> World:

@@ -1,4 +1,4 @@
-"""Whether MuJoCo can render on this machine, checked early."""
+"""OpenGL: whether MuJoCo can render on this machine, checked early, and MuJoCo without it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import functools
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ccwm.errors import UserError
 
@@ -21,7 +23,7 @@ HINT = """one of
   - no screen (Debian): apt-get install libegl1 libgl1-mesa-dri libopengl0, with MUJOCO_GL=egl
   - no screen, no GPU (Debian): apt-get install libosmesa6, with MUJOCO_GL=osmesa
   - a desktop with a screen: MUJOCO_GL=glfw
-  - no GL at all: study.tasks: [maze_two_rooms] in params.yaml, or `ccwm preset maze`"""
+  - no GL at all: env.observation: state, or study.tasks: [maze_two_rooms] in params.yaml, or `ccwm preset maze`"""
 
 
 @functools.cache
@@ -36,4 +38,20 @@ def probe() -> None:
         if run.returncode == 0:
             return
         reason = run.stderr.strip().rpartition("\n")[2] or f"exit code {run.returncode}"
-    raise UserError(f"MuJoCo cannot render on this machine (MUJOCO_GL={os.environ['MUJOCO_GL']}: {reason})", hint=HINT)
+    raise no_gl(reason)
+
+
+def no_gl(reason: str) -> UserError:
+    """The error where a picture is wanted that cannot be rendered."""
+    return UserError(f"MuJoCo cannot render on this machine (MUJOCO_GL={os.environ['MUJOCO_GL']}: {reason})", hint=HINT)
+
+
+@contextmanager
+def simulator_without_gl() -> Iterator[None]:
+    """Within, MuJoCo is imported without OpenGL, which it would start at once, or fail to; a render starts it later."""
+    wanted = os.environ["MUJOCO_GL"]
+    os.environ["MUJOCO_GL"] = "disabled"
+    try:
+        yield
+    finally:
+        os.environ["MUJOCO_GL"] = wanted

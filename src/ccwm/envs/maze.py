@@ -29,6 +29,7 @@ class MazeWorld:
     """A body with a velocity for its action, [2] to the right and downwards, that slides along walls."""
 
     action_size = 2
+    observation_names = ("x", "y")
 
     def __init__(self, layout: str, *, size: int, change: Change) -> None:
         change.allow_only("layout", task=f"maze_{layout}")

@@ -9,6 +9,7 @@ import gymnasium
 
 from ccwm.envs.layouts import LAYOUTS
 from ccwm.errors import UserError
+from ccwm.settings.agent import Env
 
 SUITE: dict[str, tuple[str, ...]] = {
     "acrobot": ("swingup", "swingup_sparse"),
@@ -62,8 +63,13 @@ def check_task(task: str) -> None:
         raise unknown_task(task, f"no module {module!r} is found; install it or add its folder to PYTHONPATH")
 
 
-def needs_gl(task: str) -> bool:
-    """Whether MuJoCo renders the world, which needs OpenGL."""
+def needs_gl(task: str, env: Env) -> bool:
+    """Whether playing the task takes OpenGL: its pixels are observed, and MuJoCo renders them."""
+    return env.observation == "pixels" and renders_by_gl(task)
+
+
+def renders_by_gl(task: str) -> bool:
+    """Whether MuJoCo renders the world, which takes OpenGL."""
     if task.startswith("gym:"):
         check_task(task)
         return "mujoco" in str(gymnasium.registry[task.removeprefix("gym:")].entry_point)

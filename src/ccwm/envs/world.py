@@ -24,18 +24,33 @@ class Outcome(NamedTuple):
     """The goal was reached at some time in this episode; None where the world has no goal."""
 
 
-def scale_action(action: Vector, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
-    """low + (action + 1) / 2 · (high − low), from [-1, 1] to a simulator's bounds; without a bound they are ±1."""
-    bounded = np.isfinite(low) & np.isfinite(high)
-    low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
-    scaled: NDArray[np.float64] = low + (action.astype(np.float64) + 1) / 2 * (high - low)
-    return scaled
+class ActionRange:
+    """A simulator's own bounds of its actions; where one of the two is missing they are ±1."""
+
+    def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
+        bounded = np.isfinite(low) & np.isfinite(high)
+        self._low: NDArray[np.float64] = np.where(bounded, low, -1.0).astype(np.float64)
+        self._span: NDArray[np.float64] = np.where(bounded, high, 1.0) - self._low
+
+    def scale(self, action: Vector) -> NDArray[np.float64]:
+        """low + (action + 1) / 2 · (high − low), from [-1, 1] to these bounds."""
+        scaled: NDArray[np.float64] = self._low + (action.astype(np.float64) + 1) / 2 * self._span
+        return scaled
+
+
+def component_names(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """The names of an array's entries in their flat order: `velocity[3]`, `grid[0,2]`; a scalar keeps its own."""
+    return tuple(f"{name}[{','.join(map(str, index))}]" if index else name for index in np.ndindex(shape))
 
 
 class World(Protocol):
     """A simulator that advances by frames and renders only on request."""
 
     action_size: int
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """What each component of the state is called; known before the first episode."""
 
     def reset(self, seed: int | None) -> None:
         """Start an episode, from the seed or from where the random stream stands."""

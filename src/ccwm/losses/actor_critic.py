@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ccwm.ops.gaussian import unit_nll
+from ccwm.ops.scalars import Scalar
 
 
 def dynamics_actor_loss(target: Tensor, weight: Tensor) -> Tensor:
@@ -17,6 +17,6 @@ def reinforce_actor_loss(log_prob: Tensor, advantage: Tensor, weight: Tensor) ->
     return -(weight * advantage.detach() * log_prob).mean()
 
 
-def critic_loss(value: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """−mean(w_t log N(G_t; v_t, 1)) without its constant, with a stop-gradient on the target.   [H − 1, N] → scalar."""
-    return (weight * unit_nll(value, target.detach())).mean()
+def critic_loss(value: Scalar, target: Tensor, weight: Tensor) -> Tensor:
+    """−mean(w_t log p(G_t; v_t)) without its constant, with a stop-gradient on the target.   [H − 1, N] → scalar."""
+    return (weight * value.nll(target.detach())).mean()

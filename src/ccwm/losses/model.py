@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
-from torch.nn import functional
 
-from ccwm.ops.gaussian import unit_nll
+from ccwm.ops.gaussian import kl_divergence, unit_nll
+from ccwm.structs import Gaussian
 
 
 def observation_loss(decoded: Tensor, target: Tensor, *, axes: int) -> Tensor:
@@ -13,6 +14,15 @@ def observation_loss(decoded: Tensor, target: Tensor, *, axes: int) -> Tensor:
     return unit_nll(decoded, target).flatten(-axes).sum(-1)
 
 
-def continue_loss(logit: Tensor, continues: Tensor) -> Tensor:
-    """−log Bernoulli(continues; σ(logit)), averaged.   [T, B] each → scalar."""
-    return functional.binary_cross_entropy_with_logits(logit, continues)
+def balanced_kl(posterior: Gaussian, prior: Gaussian, *, dynamics: float, representation: float) -> Tensor:
+    """KL[posterior‖prior], its gradient scaled by ``dynamics`` into the prior, ``representation`` into the posterior.
+
+    The same gradient as dynamics · KL[sg(posterior)‖prior] + representation · KL[posterior‖sg(prior)] at half the
+    cost; with 1 and 1 it is the plain KL.   [..., D] → [...].
+    """
+    return kl_divergence(scale_gradient(posterior, representation), scale_gradient(prior, dynamics))
+
+
+def scale_gradient(gaussian: Gaussian, scale: float) -> Gaussian:
+    """The same distribution, with its gradient multiplied by ``scale``."""
+    return gaussian if scale == 1 else Gaussian(*(torch.lerp(part.detach(), part, scale) for part in gaussian))

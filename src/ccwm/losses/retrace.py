@@ -6,37 +6,57 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ccwm.ops.gaussian import unit_nll, wasserstein2
+from ccwm.ops.gaussian import wasserstein2
+from ccwm.ops.scalars import Scalar
 from ccwm.structs import Gaussian, LatentState
 
 
-class Bisimulation(NamedTuple):
-    """The bisimulation loss with its three terms, each [...]."""
+class Comparison(NamedTuple):
+    """How far a retraced state is from the original one, by three measures, each [...]."""
 
-    loss: Tensor
     l1: Tensor
     reward_kl: Tensor
     w2: Tensor
 
 
-def bisimulation(
+def compare(
     original: LatentState,
     retraced: LatentState,
     *,
-    reward_original: Tensor,
-    reward_retraced: Tensor,
+    reward_original: Scalar,
+    reward_retraced: Scalar,
     next_original: Gaussian,
     next_retraced: Gaussian,
-    discount: float,
-) -> Bisimulation:
-    """( ‖μ(z̃) − μ(ž)‖₁ − KL[R̂(z̃)‖R̂(ž)] − γ W₂ )², squared per state (Eq. 5).   [..., D] → [...].
+) -> Comparison:
+    """‖μ(z̃) − μ(ž)‖₁, KL[R̂(z̃)‖R̂(ž)] and W₂ of the next states.   [..., D] → [...]."""
+    return Comparison(
+        l1=l1(original, retraced),
+        reward_kl=reward_original.kl(reward_retraced),  # type: ignore[arg-type]  # both are of one head
+        w2=wasserstein2(next_original, next_retraced),
+    )
 
-    R̂ has unit variance, so that its KL is ½ (r̂(z̃) − r̂(ž))².
+
+def bisimulation(compared: Comparison, *, discount: float) -> Tensor:
+    """( ‖μ(z̃) − μ(ž)‖₁ − KL[R̂(z̃)‖R̂(ž)] − γ W₂ )², squared per state (Eq. 5).   [...] → [...].
+
+    It is 0 wherever ‖·‖₁ = KL + γ W₂, not only where ž = z̃.
     """
-    l1 = (original.mean - retraced.mean).abs().sum(-1)
-    reward_kl = unit_nll(reward_original, reward_retraced)
-    w2 = wasserstein2(next_original, next_retraced)
-    return Bisimulation((l1 - reward_kl - discount * w2).square(), l1, reward_kl, w2)
+    return bisimulation_gap(compared, discount=discount).square()
+
+
+def bisimulation_gap(compared: Comparison, *, discount: float) -> Tensor:
+    """‖μ(z̃) − μ(ž)‖₁ − KL[R̂(z̃)‖R̂(ž)] − γ W₂, before it is squared.   [...] → [...]."""
+    return compared.l1 - compared.reward_kl - discount * compared.w2
+
+
+def metric(compared: Comparison, *, discount: float) -> Tensor:
+    """‖μ(z̃) − μ(ž)‖₁ + KL[R̂(z̃)‖R̂(ž)] + γ W₂, which is 0 only where all three agree.   [...] → [...]."""
+    return compared.l1 + compared.reward_kl + discount * compared.w2
+
+
+def l1(original: LatentState, retraced: LatentState) -> Tensor:
+    """‖μ(z̃) − μ(ž)‖₁.   [..., D] → [...]."""
+    return (original.mean - retraced.mean).abs().sum(-1)
 
 
 def l2(original: LatentState, retraced: LatentState) -> Tensor:

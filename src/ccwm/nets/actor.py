@@ -25,10 +25,12 @@ class Actor(nn.Module):
         init_std: float,
         min_std: float,
         mean_scale: float = 5.0,
+        activation: str = "elu",
+        norm: bool = False,
     ) -> None:
         super().__init__()
         self.actions = actions
-        self.layers = dense(feature, units, 2 * actions, layers, nn.ELU)
+        self.layers = dense(feature, units, 2 * actions, layers, activation=activation, norm=norm)
         self.raw_init_std = math.log(math.expm1(init_std))  # the inverse of softplus
         self.min_std, self.mean_scale = min_std, mean_scale
 

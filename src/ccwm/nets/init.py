@@ -6,15 +6,23 @@ from typing import Literal, TypeVar
 
 from torch import nn
 
+from ccwm.nets.mlp import Head
+
 Module = TypeVar("Module", bound=nn.Module)
 
 
 def init_weights(module: Module, init: Literal["glorot", "torch"]) -> Module:
-    """The module with the initial weights that ``model.init`` names."""
-    return glorot(module) if init == "glorot" else module
+    """The module with the initial weights that ``model.init`` names, and zero where a head wants its output zero."""
+    if init == "glorot":
+        glorot(module)
+    for head in module.modules():
+        if isinstance(head, Head) and head.zero:
+            for parameter in head.layers[-1].parameters():
+                nn.init.zeros_(parameter)
+    return module
 
 
-def glorot(module: Module) -> Module:
+def glorot(module: nn.Module) -> None:
     """Redraw every layer below ``module``: Glorot's uniform weights, orthogonal recurrent ones, no biases.
 
     torch's default weights have a third of that variance or less: the signal of a small object vanishes over the layers
@@ -32,4 +40,3 @@ def glorot(module: Module) -> Module:
                 nn.init.orthogonal_(recurrent)
             nn.init.zeros_(layer.bias_ih)
             nn.init.zeros_(layer.bias_hh)
-    return module

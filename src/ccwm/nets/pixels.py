@@ -39,6 +39,14 @@ class PixelEncoder(nn.Module):
         self.layers = nn.Sequential(*layers)
         self.outputs = channels * pixels * pixels
 
+    def target(self, observation: Tensor, dtype: torch.dtype) -> Tensor:
+        """What is encoded and what the decoder is to predict: uint8 [..., size, size, 3] → [..., 3, size, size]."""
+        return normalise(observation, dtype)
+
+    def to_observation(self, decoded: Tensor) -> Tensor:
+        """The inverse of ``target``: [..., 3, size, size] → uint8 [..., size, size, 3]."""
+        return to_pixels(decoded)
+
     def forward(self, image: Tensor) -> Tensor:
         """[..., 3, size, size] → [..., embed]."""
         embed: Tensor = self.layers(image.flatten(0, -4).contiguous(memory_format=torch.channels_last))

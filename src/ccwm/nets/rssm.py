@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ccwm.nets.mlp import ACTIVATIONS, NORM_EPS
 from ccwm.structs import Gaussian, LatentState
 
 
@@ -26,11 +27,23 @@ class RSSM(nn.Module):
     """q_ψ1 (the prior, ``predict``) and q_ψ2 (the posterior, ``correct``) over latent states."""
 
     def __init__(
-        self, *, embed: int, actions: int, deter: int, stoch: int, hidden: int, min_std: float, activation: str
+        self,
+        *,
+        embed: int,
+        actions: int,
+        deter: int,
+        stoch: int,
+        hidden: int,
+        min_std: float,
+        activation: str,
+        norm: bool = False,
     ) -> None:
         super().__init__()
-        self.activation = nn.ELU() if activation == "elu" else nn.ReLU()
         self.deter, self.stoch = deter, stoch
+        self.enter_act, self.prior_act, self.posterior_act = (
+            nn.Sequential(*([nn.LayerNorm(hidden, eps=NORM_EPS)] if norm else []), ACTIVATIONS[activation]())
+            for _ in range(3)
+        )
         self.enter = nn.Linear(stoch + actions, hidden)
         self.cell = nn.GRUCell(hidden, deter)
         self.prior_hidden = nn.Linear(deter, hidden)
@@ -51,12 +64,12 @@ class RSSM(nn.Module):
 
     def advance(self, deter: Tensor, stoch: Tensor, action: Tensor) -> Tensor:
         """One step of the GRU: [N, deter], [N, stoch], [N, A] → [N, deter]."""
-        out: Tensor = self.cell(self.activation(self.enter(torch.cat([stoch, action], -1))), deter)
+        out: Tensor = self.cell(self.enter_act(self.enter(torch.cat([stoch, action], -1))), deter)
         return out
 
     def prior(self, deter: Tensor) -> Gaussian:
         """q_ψ1 given the GRU's new state: [..., deter] → [..., stoch]."""
-        prior: Gaussian = self.prior_out(self.activation(self.prior_hidden(deter)))
+        prior: Gaussian = self.prior_out(self.prior_act(self.prior_hidden(deter)))
         return prior
 
     def predict(self, state: LatentState, action: Tensor, noise: Tensor) -> LatentState:
@@ -68,5 +81,5 @@ class RSSM(nn.Module):
     def correct(self, state: LatentState, action: Tensor, embed: Tensor, noise: Tensor) -> LatentState:
         """z̃_{t+1} ~ q_ψ2(· | z_t, a_t, e_{t+1}) with e projected by ``embed``: [N, ·] → [N, ·]."""
         deter = self.advance(state.deter, state.stoch, action)
-        posterior: Gaussian = self.posterior_out(self.activation(self.posterior_hidden(deter) + embed))
+        posterior: Gaussian = self.posterior_out(self.posterior_act(self.posterior_hidden(deter) + embed))
         return LatentState(deter, posterior.sample(noise), *posterior)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from safetensors import SafetensorError
@@ -75,23 +75,20 @@ def fault(arrays: dict[str, np.ndarray]) -> str | None:
     observation, action = arrays["observation"], arrays["action"]
     if observation.dtype not in OBSERVATIONS:
         return f"observation is {observation.dtype}, not one of {', '.join(OBSERVATIONS)}"
-    for name, dtype in DTYPES.items():
-        if arrays[name].dtype != dtype:
-            return f"{name} is {arrays[name].dtype}, not {dtype}"
     if observation.ndim < 2 or observation.size == 0:
         return f"observation has shape {observation.shape}, not [L, ...]"
     length = len(observation)
-    if action.ndim != 2 or len(action) != length or action.size == 0:
-        return f"action has shape {action.shape}, not [{length}, A]"
-    for name in ("reward", "is_first", "continues", "irreversible"):
-        if arrays[name].shape != (length,):
-            return f"{name} has shape {arrays[name].shape}, not [{length}]"
-    for name in ("observation", "action", "reward", "continues"):
-        if not np.isfinite(arrays[name]).all():
-            return f"{name} holds NaN or inf"
-    for name in ("is_first", "irreversible"):
-        if (arrays[name].view(np.uint8) > 1).any():
+    for name, dtype in DTYPES.items():
+        shape = (length, *action.shape[-1:]) if name == "action" else (length,)
+        if arrays[name].dtype != dtype:
+            return f"{name} is {arrays[name].dtype}, not {dtype}"
+        if arrays[name].shape != shape or arrays[name].size == 0:
+            return f"{name} has shape {arrays[name].shape}, not [{length}{', A' if name == 'action' else ''}]"
+        if dtype == np.bool_ and (arrays[name].view(np.uint8) > 1).any():
             return f"{name} holds bytes that are no booleans"
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            return f"{name} holds NaN or inf"
     if action[0].any():
         return "action[0] is not zero, though no action led to a reset's observation"
     if not arrays["is_first"][0] or arrays["is_first"][1:].any():
@@ -108,7 +105,11 @@ def read_window(path: Path, start: int, window: Episode) -> None:
     process's resident memory.
     """
     with path.open("rb") as file:
-        data_start, tensors = _header(file, path)
+        size = min(int.from_bytes(file.read(8), "little"), LARGEST_HEADER)
+        try:
+            tensors = json.loads(file.read(size))
+        except ValueError as error:
+            raise DamagedEpisode(path, f"it has no safetensors header ({error})") from error
         for name, target in window._asdict().items():
             length, row_bytes = len(target), target[0].nbytes
             steps, (first, end) = tensors[name]["shape"][0], tensors[name]["data_offsets"]
@@ -116,20 +117,8 @@ def read_window(path: Path, start: int, window: Episode) -> None:
                 raise DamagedEpisode(path, f"its {name} is not {target.dtype} {list(target.shape[1:])} a step")
             if start + length > steps:
                 raise IndexError(f"steps {start} to {start + length} reach past the end of {path}")
-            file.seek(data_start + first + start * row_bytes)
+            file.seek(8 + size + first + start * row_bytes)
             data = file.read(length * row_bytes)
             if len(data) < length * row_bytes:
                 raise DamagedEpisode(path, "it is shorter than its header says")
             target[:] = np.frombuffer(data, target.dtype).reshape(target.shape)
-
-
-def _header(file: BinaryIO, path: Path) -> tuple[int, dict[str, Any]]:
-    """Where the tensors' bytes start, and each one's shape and offsets."""
-    size = int.from_bytes(file.read(8), "little")
-    if not 0 < size <= LARGEST_HEADER:
-        raise DamagedEpisode(path, "it has no safetensors header")
-    try:
-        tensors: dict[str, Any] = json.loads(file.read(size))
-    except ValueError as error:
-        raise DamagedEpisode(path, f"its header is no JSON ({error})") from error
-    return 8 + size, tensors

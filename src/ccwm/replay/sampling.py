@@ -51,7 +51,8 @@ class WindowSampler:
 
     def _choose(self, update: int, episodes: int | None) -> tuple[list[int], list[int]]:
         """The manifest's index and the start of each of the B windows."""
-        eligible, windows = self._windows(episodes)
+        entries, eligible = self.store.entries, np.array(self.store.eligible(episodes), dtype=np.int64)
+        windows = np.array([entries[index].steps for index in eligible], dtype=np.int64) - self.length + 1
         fits = windows >= 1
         if not fits.any():
             raise UserError(
@@ -59,7 +60,7 @@ class WindowSampler:
                 f"{self.length} steps",
                 hint="lower train.length, or collect longer episodes",
             )
-        eligible, windows = eligible[fits], windows[fits]
+        eligible, windows = eligible[fits], windows[fits]  # how many windows start in each
         random = np.random.Generator(np.random.Philox(key=np.array([self.seed, update], dtype=np.uint64)))
         if self.sampling == "episodes":
             drawn = random.integers(len(eligible), size=self.batch)
@@ -70,13 +71,6 @@ class WindowSampler:
             drawn = np.searchsorted(ends, window, side="right")
             starts = window - (ends - windows)[drawn]
         return eligible[drawn].tolist(), starts.tolist()
-
-    def _windows(self, episodes: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """The eligible episodes' indices, and how many windows start in each (below 1: too short)."""
-        eligible = np.array(self.store.eligible(episodes), dtype=np.int64)
-        entries = self.store.entries
-        steps = np.array([entries[index].steps for index in eligible], dtype=np.int64)
-        return eligible, steps - self.length + 1
 
     def _buffers(self, columns: int, entry: Entry) -> Episode:
         """Uninitialised memory for one batch, [T, B, ...] of each field."""

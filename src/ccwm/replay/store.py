@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from ccwm.episode import Episode
@@ -24,43 +26,29 @@ class EpisodeStore:
     """
 
     def __init__(
-        self,
-        directory: Path,
-        *,
-        capacity: int | None = None,
-        damaged_share: float = 0.05,
-        read_only: bool = False,
+        self, directory: Path, *, capacity: int | None = None, damaged_share: float = 0.05, read_only: bool = False
     ) -> None:
-        self.directory = directory
-        self.capacity = capacity
-        self.damaged_share = damaged_share
-        self.read_only = read_only
+        self.directory, self.capacity = directory, capacity
+        self.damaged_share, self.read_only = damaged_share, read_only
         if read_only and not (directory / MANIFEST).is_file():
-            raise UserError(
-                f"{directory} is no episode store: it has no {MANIFEST}", hint="run the stage that makes it"
-            )
+            hint = "run the stage that makes it"
+            raise UserError(f"{directory} is no episode store: it has no {MANIFEST}", hint=hint)
         if not read_only:
             directory.mkdir(parents=True, exist_ok=True)
         self._manifest = Manifest(directory, create=not read_only)
+        self.entries: Sequence[Entry] = self._manifest.entries  # its own list, oldest first: it grows and shrinks
         self._damaged = self._verify()
         if not read_only:
-            self._quarantine()
-            for leftover in directory.glob(temporary_path(Path("*")).name):  # of a writer that was killed
-                leftover.unlink()
+            self._clean()
 
     def __len__(self) -> int:
         """Episodes in the manifest, the damaged ones included, so that a count keeps its meaning."""
-        return len(self._manifest.entries)
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """What the manifest says of each episode, oldest first."""
-        return tuple(self._manifest.entries)
+        return len(self.entries)
 
     @property
     def steps(self) -> int:
         """Stored steps of all episodes, resets included: actions taken are ``steps - len(store)``."""
-        return sum(entry.steps for entry in self._manifest.entries)
+        return sum(entry.steps for entry in self.entries)
 
     @property
     def damaged(self) -> int:
@@ -69,7 +57,7 @@ class EpisodeStore:
 
     def path(self, index: int) -> Path:
         """The file of the manifest's episode ``index``."""
-        return self.directory / self._manifest.entries[index].name
+        return self.directory / self.entries[index].name
 
     def episode(self, index: int) -> Episode:
         """The manifest's episode ``index``, whole; DamagedEpisode where it is damaged."""
@@ -82,16 +70,12 @@ class EpisodeStore:
         count = len(self) if episodes is None else episodes
         if not 0 <= count <= len(self):
             raise ValueError(f"{self.directory} holds {len(self)} episodes, so there are no first {count}")
-        chosen: list[int] = []
-        steps = 0
-        for index in reversed(range(count)):
-            if index in self._damaged:
-                continue
-            steps += self._manifest.entries[index].steps
-            if chosen and self.capacity is not None and steps > self.capacity:
-                break
-            chosen.append(index)
-        return chosen[::-1]
+        whole = [index for index in range(count) if index not in self._damaged]
+        if self.capacity is None:
+            return whole
+        from_each = accumulate(self.entries[index].steps for index in reversed(whole))  # steps from it to the newest
+        fitting = sum(steps <= self.capacity for steps in from_each)
+        return whole[-max(fitting, 1) :]
 
     def append(self, episode: Episode) -> None:
         """Store one more episode; when this returns, it survives a kill and a power cut."""
@@ -105,17 +89,17 @@ class EpisodeStore:
     def copy_from(self, directory: Path) -> None:
         """Start with the whole episodes of another store; a repeated call resumes where a killed one stopped."""
         source = EpisodeStore(directory, damaged_share=self.damaged_share, read_only=True)
-        have = 0
-        for index, entry in enumerate(source.entries):
-            if have < len(self) and self._manifest.entries[have].sha256 == entry.sha256:
-                have += 1
-            elif index in source._damaged:
-                continue
-            elif have == len(self):
+        copied = {entry.sha256 for entry in self.entries}
+        wanted = [
+            index
+            for index, entry in enumerate(source.entries)
+            if index not in source._damaged or entry.sha256 in copied  # it may be damaged since
+        ]
+        for position, index in enumerate(wanted):
+            if position == len(self):
                 self.adopt(source.path(index))
-                have += 1
-            else:
-                raise ValueError(f"{self.directory} does not start with {directory}: episode {have} differs")
+            elif self.entries[position].sha256 != source.entries[index].sha256:
+                raise ValueError(f"{self.directory} does not start with {directory}: episode {position} differs")
 
     def refresh(self) -> None:
         """See the episodes that the directory's one writer, another process, has appended since."""
@@ -161,15 +145,15 @@ class EpisodeStore:
     def _verify(self) -> dict[int, str]:
         """Check each file against its SHA-256; index → reason of the damaged ones, or refuse above the share."""
         damaged: dict[int, str] = {}
-        for index, entry in enumerate(self._manifest.entries):
+        for index, entry in enumerate(self.entries):
             path = self.path(index)
             if not path.exists():
                 quarantined = (self.directory / QUARANTINE / entry.name).exists()
                 damaged[index] = "it is in quarantine" if quarantined else "it is missing"
-            elif _sha256(path) != entry.sha256:
+            elif hashlib.sha256(path.read_bytes()).hexdigest() != entry.sha256:
                 damaged[index] = "its SHA-256 is not the manifest's"
         if len(damaged) > self.damaged_share * len(self):
-            names = ", ".join(self._manifest.entries[index].name for index in list(damaged)[:5])
+            names = ", ".join(self.entries[index].name for index in list(damaged)[:5])
             raise UserError(
                 f"{len(damaged)} of {len(self)} episodes in {self.directory} are damaged (first: {names}), more than "
                 f"the share of {self.damaged_share:.0%}",
@@ -179,14 +163,10 @@ class EpisodeStore:
             log.warning("%s is left out: %s", self.path(index), reason)
         return damaged
 
-    def _quarantine(self) -> None:
-        for index in self._damaged:
-            path = self.path(index)
-            if path.exists():
-                (self.directory / QUARANTINE).mkdir(exist_ok=True)
-                path.replace(self.directory / QUARANTINE / path.name)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    def _clean(self) -> None:
+        """Quarantine what is damaged, and remove the unfinished file of a writer that was killed."""
+        for path in filter(Path.exists, map(self.path, self._damaged)):
+            (self.directory / QUARANTINE).mkdir(exist_ok=True)
+            path.replace(self.directory / QUARANTINE / path.name)
+        for leftover in self.directory.glob(temporary_path(Path("*")).name):
+            leftover.unlink()

@@ -15,8 +15,10 @@ from ccwm.settings.section import Fraction, LearningRate, Section
 class Env(Section):
     """How an environment is observed and stepped."""
 
+    observation: Literal["pixels", "state"] = "pixels"
+    """What the agent sees: `pixels`, as in the paper, or the world's `state` as one vector, which needs no OpenGL."""
     size: Literal[32, 64] = 64
-    """Height and width of the image in pixels."""
+    """Height and width of the image in pixels; the agent sees it unless `env.observation` is `state`."""
     action_repeat: int = Field(2, ge=1, le=16)
     """Simulator frames for each action of the agent."""
     time_limit: int = Field(1000, ge=10, le=1_000_000)
@@ -38,15 +40,23 @@ class Model(Section):
     """The world model: encoder, RSSM, decoder and heads."""
 
     depth: int = Field(32, ge=1, le=256)
-    """Channels of the first convolution; each later layer doubles them."""
+    """Channels of the first convolution from pixels; each later layer doubles them."""
+    vector_layers: int = Field(2, ge=1, le=8)
+    """Hidden layers of encoder and decoder from states."""
+    vector_units: int = Field(256, ge=1, le=8192)
+    """Units of each of these layers."""
+    symlog: bool = False
+    """Whether state vectors are encoded and predicted as sign(x) · log(1 + |x|): large ones do not drown small ones."""
     deter: int = Field(256, ge=1, le=8192)
     """Units of the GRU, the deterministic part of a state."""
     stoch: int = Field(32, ge=1, le=1024)
     """Dimensions of the Gaussian part of a state."""
     hidden: int = Field(256, ge=1, le=8192)
     """Units of the dense layers inside the RSSM."""
-    activation: Literal["relu", "elu"] = "relu"
-    """Activation of the RSSM's dense layers: the paper's ReLU, or Dreamer's ELU, faster to learn in small networks."""
+    activation: Literal["relu", "elu", "silu"] = "relu"
+    """Activation of the model's dense layers and of ρ: the paper's ReLU, Dreamer's ELU, or DreamerV3's SiLU."""
+    layer_norm: bool = False
+    """Whether each of these layers is normalised before its activation."""
     init: Literal["glorot", "torch"] = "glorot"
     """Initial weights of every layer: TensorFlow's (the paper's framework), or torch's, which are smaller."""
     min_std: float = Field(0.1, gt=0, le=10)
@@ -55,10 +65,20 @@ class Model(Section):
     """Hidden layers of the reward head."""
     reward_units: int = Field(512, ge=1, le=8192)
     """Units of each hidden layer of the reward and continue heads."""
+    reward_head: Literal["gaussian", "two_hot"] = "gaussian"
+    """What the reward head predicts: the mean of a unit Gaussian, or a categorical over `bins`."""
+    bins: int = Field(63, ge=3, le=1023)
+    """Bins of two-hot heads, evenly spaced on symlog's scale."""
+    bin_limit: float = Field(6.0, gt=0, le=20)
+    """The outermost bins on that scale; 6 is a reward or a return of ±402."""
+    zero_heads: bool = False
+    """Whether reward head and critic begin with an output of zero."""
     free_nats: float = Field(3.0, ge=0)
-    """The averaged KL costs nothing below this many nats."""
-    kl_scale: float = Field(1.0, ge=0)
-    """β, the weight of the KL term."""
+    """The averaged KL has no gradient, in either direction, below this many nats."""
+    kl_dynamics: float = Field(1.0, ge=0)
+    """Weight of the KL's gradient into the prior; Dreamer v1 has 1 for both directions."""
+    kl_representation: float = Field(1.0, ge=0)
+    """Weight of the KL's gradient into the posterior."""
     observation_scale: float = Field(1.0, gt=0)
     """Weight of the observation term; 1 is a unit-variance Gaussian, on pixels in [-0.5, 0.5]."""
     reward_scale: float = Field(1.0, gt=0)
@@ -72,8 +92,12 @@ class Retrace(Section):
 
     weight: float = Field(1.0, ge=0)
     """λ, the scale of the cycle term; 0 is exactly the Dreamer baseline, and nothing of retracing is computed."""
-    loss: Literal["bisimulation", "l2", "reconstruction"] = "bisimulation"
-    """How the retraced state is compared with the original one."""
+    loss: Literal[
+        "bisimulation", "l2", "reconstruction", "kl", "metric", "released", "released-l2", "released-reconstruction"
+    ] = "bisimulation"
+    """How ž is compared with z̃: the paper's three, `kl` and `metric` (0 at z̃ alone), or the authors' own code."""
+    length: int | None = Field(None, ge=2, le=1000)
+    """Steps of each window that are retraced, a random stretch of it in every update; null means all."""
     horizon: int = Field(1, ge=1, le=50)
     """K, how many steps a chain walks back."""
     samples: int = Field(1, ge=1, le=64)
@@ -122,6 +146,18 @@ class ActorCritic(Section):
     """λ of the λ-return and of GAE."""
     gradient: Literal["dynamics", "reinforce"] = "dynamics"
     """`dynamics` back-propagates through the model; `reinforce` is a policy gradient with GAE."""
+    critic_head: Literal["gaussian", "two_hot"] = "gaussian"
+    """What the critic predicts: the mean of a unit Gaussian, or a categorical over `model.bins`."""
+    slow_critic: float | None = Field(None, gt=0, le=1)
+    """Share of the critic that a slow copy, which gives the targets, takes over in every update; null means no copy."""
+    normalise_returns: bool = False
+    """Whether the actor's returns are divided by max(1, running range from their 5th to their 95th percentile)."""
+    layer_norm: bool = False
+    """Whether each dense layer of actor and critic is normalised before its activation."""
+    actor_activation: Literal["relu", "elu", "silu"] = "elu"
+    """Activation of the actor."""
+    critic_activation: Literal["relu", "elu", "silu"] = "relu"
+    """Activation of the critic."""
     entropy: float = Field(0.0, ge=0)
     """Weight of the actor's entropy bonus."""
     actor_layers: int = Field(4, ge=1, le=8)
@@ -160,8 +196,10 @@ class Train(Section):
 
     env_steps: int = Field(1_000_000, ge=1)
     """Environment steps (simulator frames) to train for, the random episodes included."""
+    pretrain: int | None = Field(None, ge=1)
+    """Updates of the first cycle, which learns from the random episodes alone; null means `updates`."""
     updates: int = Field(100, ge=1)
-    """Updates of a cycle; the first cycle learns from the random episodes alone."""
+    """Updates of every other cycle."""
     update_every: int = Field(1000, ge=1)
     """Environment steps of a cycle: whole episodes are played until they are reached, then `updates` follow."""
     batch: int = Field(64, ge=1, le=4096)
@@ -218,6 +256,10 @@ class AgentConfig(Section):
             raise ValueError(f"train.batch ({batch}) {rule}")
         if self.retrace.weight > 0 and self.retrace.horizon >= length:
             raise ValueError(f"retrace.horizon ({self.retrace.horizon}) must be below train.length ({length})")
+        stretch = self.retrace.length or length
+        if self.retrace.weight > 0 and not self.retrace.horizon < stretch <= length:
+            rule = f"must be above retrace.horizon ({self.retrace.horizon}) and at most train.length ({length})"
+            raise ValueError(f"retrace.length ({stretch}) {rule}")
         if starts is not None and starts > length:
             raise ValueError(f"actor_critic.starts_per_window ({starts}) must be at most train.length ({length})")
         if self.truncation.mode in ("adaptive", "auto") and self.truncation.window >= length:

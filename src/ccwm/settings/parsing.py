@@ -23,6 +23,7 @@ RENAMED = {
     "render.quality": "env.render_quality",
     "model.first_weights": "model.init",
     "model.image_scale": "model.observation_scale",
+    "model.kl_scale": "model.kl_dynamics and model.kl_representation",
     "optimiser.model": "optimiser.model_lr",
     "optimiser.critic": "optimiser.critic_lr",
     "optimiser.actor": "optimiser.actor_lr",

@@ -59,11 +59,11 @@ class Rollout(Section):
     """Open-loop prediction on the held-out episodes."""
 
     context: int = Field(5, ge=1, le=1000)
-    """Frames that the model sees first."""
+    """Observations that the model sees first."""
     horizon: int = Field(45, ge=1, le=1000)
     """Steps that it then predicts from actions alone."""
     shown: int = Field(1, ge=1, le=16)
-    """Episodes that are drawn as strips and videos; all held-out ones are measured."""
+    """Episodes that are drawn, as pictures and a video; all held-out ones are measured."""
 
 
 class Latents(Section):

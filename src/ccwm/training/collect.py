@@ -12,7 +12,7 @@ import numpy as np
 from ccwm.agents.policy import RandomPolicy
 from ccwm.readers import NUMBER, TEXT, read_record, read_table
 from ccwm.replay.store import EpisodeStore
-from ccwm.seeds import episode_seed
+from ccwm.seeds import collected_seed
 from ccwm.settings.agent import Env
 from ccwm.training.rollouts import play_episodes
 
@@ -51,7 +51,7 @@ def collect_random(
     Each episode is a function of its own seed and they are stored in their order: ``workers`` changes no byte.
     """
     wanted = [(part, index) for part, episodes in parts.items() for index in range(episodes)]
-    seeds = [episode_seed("collect", seed, part, index) for part, index in wanted]
+    seeds = [collected_seed(seed, part, index) for part, index in wanted]
     stores = {part: EpisodeStore(folder / part) for part in parts}
     rows = []
     with contextlib.closing(play_episodes(task, env, RandomPolicy, seeds, workers=workers)) as rollouts:

@@ -34,8 +34,10 @@ class History:
     losses: list[Row] = field(default_factory=list)
     episodes: list[Row] = field(default_factory=list)
 
-    def add_evaluation(self, env_steps: int, updates: int, returns: list[float], successes: list[bool]) -> None:
-        """A point of the learning curve."""
+    def add_evaluation(
+        self, env_steps: int, updates: int, returns: list[float], successes: list[bool], skill: Row
+    ) -> None:
+        """A point of the learning curve; ``skill`` holds further columns."""
         row: Row = {
             "env_steps": env_steps,
             "updates": updates,
@@ -45,6 +47,7 @@ class History:
         }
         if successes:
             row["success_rate"] = float(np.mean(successes))
+        row |= skill
         self.curve.append(row)
         self.log({f"evaluation/{name}": row[name] for name in row if name not in ("env_steps", "episodes")}, env_steps)
 

@@ -6,10 +6,11 @@ update and resume exactly there.
 
 from __future__ import annotations
 
+import functools
 import resource
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +71,11 @@ def number_of_cycles(settings: Train, first_env_steps: int) -> int:
     return 1 + -(-owed // settings.update_every)
 
 
+def updates_after(settings: Train, cycles: int) -> int:
+    """The updates that are made once this many cycles are over."""
+    return (settings.pretrain or settings.updates) + (cycles - 1) * settings.updates if cycles else 0
+
+
 def build_module(config: AgentConfig, *, seed: int, observation_shape: tuple[int, ...], actions: int) -> CCWM:
     """An untrained agent, a function of the seed; variants of one seed share the weights that they have in common."""
     with torch.random.fork_rng():
@@ -111,7 +117,7 @@ def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, 
             history,
             counters,
             env_steps=config.train.env_steps,
-            updates=cycles * config.train.updates,
+            updates=updates_after(config.train, cycles),
             label=label,
         )
         with deferred_signals() as stop, progress:
@@ -156,10 +162,11 @@ class Loop:
     seed: int
     stop: StopRequest
 
-    def run(self) -> None:
-        """Make cycles until the main process says that the last one is done."""
-        counters, settings = self.updater.module.counters, self.config.train
-        sampler = WindowSampler(
+    @functools.cached_property
+    def sampler(self) -> WindowSampler:
+        """This rank's windows of every batch."""
+        settings = self.config.train
+        return WindowSampler(
             self.store,
             batch=settings.batch,
             length=settings.length,
@@ -167,9 +174,13 @@ class Loop:
             sampling=self.config.replay.sampling,
             columns=own_rows(settings.batch),
         )
+
+    def run(self) -> None:
+        """Make cycles until the main process says that the last one is done."""
+        counters, settings = self.updater.module.counters, self.config.train
         while self.act():
-            while counters.updates < (counters.cycle + 1) * settings.updates:
-                self.updater.step(sampler.draw(counters.updates, episodes=counters.episodes))
+            while counters.updates < updates_after(settings, counters.cycle + 1):
+                self.updater.step(self.sampler.draw(counters.updates, episodes=counters.episodes))
                 self.after_update()
             counters.cycle += 1
             self.after_cycle()
@@ -259,7 +270,14 @@ class MainLoop(Loop):
         if np.mean(returns) > max((row["return_mean"] for row in self.history.curve), default=-np.inf):
             # Before the point is recorded: a run that is stopped in between measures it again.
             self.checkpoints.save_best({"module": self.updater.module.state_dict()})
-        self.history.add_evaluation(counters.env_steps, counters.updates, returns, successes)
+        self.history.add_evaluation(counters.env_steps, counters.updates, returns, successes, self._retrace_skill())
+
+    def _retrace_skill(self) -> dict[str, float]:
+        """Whether the model retraces at all, on a batch of the update that is next."""
+        updater, counters = self.updater, self.updater.module.counters
+        whole = replace(self.sampler, columns=slice(None))  # the other ranks have no part in an evaluation
+        batch = whole.draw(counters.updates, episodes=counters.episodes)
+        return updater.module.learner.retrace_skill(updater.on_device(batch))
 
     def _play(self) -> None:
         """Play until this cycle's environment steps are reached; the first cycle plays none."""

@@ -37,7 +37,7 @@ class Updater:
     def step(self, batch: Batch) -> None:
         """One update from this rank's rows of a batch."""
         with self.fabric.autocast():
-            losses, own = self.forward(self._on_device(batch))
+            losses, own = self.forward(self.on_device(batch))
         metrics = self._average_over_ranks(own)
         self.optimizer.zero_grad()
         *_, last = losses
@@ -46,9 +46,10 @@ class Updater:
             self.fabric.backward(loss, inputs=self.parts[part], retain_graph=part != last)
         norms = self._clip()
         self._log({**metrics, **self._step(metrics, norms)})
+        self.module.learner.actor_critic.follow_critic()
         self.module.counters.updates += 1
 
-    def _on_device(self, batch: Batch) -> Batch:
+    def on_device(self, batch: Batch) -> Batch:
         """The batch where the weights are, floats in their number format; an accelerator need not wait for the copy."""
         device, dtype = self.fabric.device, self.module.learner.world_model.dtype
         pinned = batch if device.type == "cpu" else Batch(*(part.pin_memory() for part in batch))
