@@ -151,16 +151,30 @@ def test_a_broken_manifest_is_refused_by_its_line(store: Path, show: Callable[..
     assert "manifest.jsonl, line 1" in err
 
 
-def test_vectors_are_summarised_but_not_shown(tmp_path: Path, show: Callable[..., Answer]) -> None:
-    store = EpisodeStore(tmp_path / "walker_walk" / "0" / "train")
-    store.append(episode(1, np.zeros((4, 24), np.float32)))
+def test_states_are_told_by_component_and_plotted(tmp_path: Path, show: Callable[..., Answer]) -> None:
+    store = EpisodeStore(tmp_path / "maze_pit" / "0" / "train")
+    store.append(episode(0, np.array([[0.5, 0], [1, -2], [0, 4]], np.float32)))
+    store.append(episode(1, np.array([[2.5, 0], [1, 8]], np.float32)))
+    code, out, _ = show(store.directory, "--sheet", tmp_path / "sheet.png")
+    assert code == 0
+    assert "observation float32 2 · action 2 · format 2 · task maze_pit" in out
+    assert cells(out, "x") == ["0", "1", "2.5"]  # (0.5 + 1 + 0 + 2.5 + 1) / 5
+    assert cells(out, "y") == ["-2", "2", "8"]
+    assert iio.imread(tmp_path / "sheet.png").std() > 0
+    code, _, err = show(store.directory, "--video", tmp_path / "video.mp4")
+    assert (code, (tmp_path / "video.mp4").exists()) == (2, False)
+    assert "float32 [2]" in err
+    assert "--sheet" in err
+
+
+@pytest.mark.parametrize("task", ["replay", "maze_pit", "no_such:World"])
+def test_components_without_a_known_name_are_numbered(task: str, tmp_path: Path, show: Callable[..., Answer]) -> None:
+    """A maze's state has two components, not three; a module that only a path names is not imported."""
+    store = EpisodeStore(tmp_path / task)
+    store.append(episode(0, np.ones((3, 3), np.float32)))
     code, out, _ = show(store.directory)
     assert code == 0
-    assert "observation float32 24 · action 2 · format 2 · task walker_walk" in out
-    for option, path in (("--sheet", tmp_path / "sheet.png"), ("--video", tmp_path / "video.mp4")):
-        code, _, err = show(store.directory, option, path)
-        assert (code, path.exists()) == (2, False)
-        assert "float32 [24]" in err
+    assert cells(out, "observation[2]") == ["1", "1", "1"]
 
 
 def test_the_task_stands_in_the_path() -> None:

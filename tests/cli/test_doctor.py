@@ -70,6 +70,9 @@ def test_gl_is_a_problem_only_where_it_is_needed(project: Path, monkeypatch: pyt
     found = doctor.examined(doctor.rendering, load_settings(Path("params.yaml")))
     assert found.problem
     assert "libegl1" in found.hint
+    content["env"]["observation"] = "state"
+    yaml.dump(content, project / "params.yaml")
+    assert not doctor.examined(doctor.rendering, load_settings(Path("params.yaml"))).problem
 
 
 def test_a_device_that_is_not_there_and_a_precision_that_is(project: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import imageio.v3 as iio
 import numpy as np
@@ -17,7 +18,7 @@ from ccwm.cli.play import parse_change, play, play_agent
 from ccwm.envs.change import UNCHANGED, Change
 from ccwm.envs.factory import make_env
 from ccwm.errors import UserError
-from ccwm.settings.agent import AgentConfig
+from ccwm.settings.agent import AgentConfig, Env
 
 ROOT = Path(__file__).parents[2]
 STEPS = 20  # 40 frames, two an action
@@ -35,14 +36,19 @@ def agent(tmp_path: Path) -> Path:
     return export(tmp_path / "models" / "maze_two_rooms" / "ccwm" / "0", "maze_two_rooms")
 
 
-def export(directory: Path, task: str, *, action_size: int = 2) -> Path:
-    config = AgentConfig(**{name: CONFIG.get(name, {}) for name in AgentConfig.model_fields})  # type: ignore[arg-type]
+def export(directory: Path, task: str, *, action_size: int = 2, state_size: int | None = None) -> Path:
+    """An untrained agent, which sees pixels unless it is told the size of the state that it sees."""
+    content = {name: CONFIG.get(name, {}) for name in AgentConfig.model_fields}
+    if state_size:
+        content["env"] = {**CONFIG["env"], "observation": "state"}
+    config = AgentConfig(**content)  # type: ignore[arg-type]
+    shape = (state_size,) if state_size else (32, 32, 3)
     card = AgentCard(
         task=task,
         variant="ccwm",
         seed=0,
-        observation_shape=(32, 32, 3),
-        observation_dtype="uint8",
+        observation_shape=shape,
+        observation_dtype="float32" if state_size else "uint8",
         action_size=action_size,
         env_steps=0,
         updates=0,
@@ -50,13 +56,14 @@ def export(directory: Path, task: str, *, action_size: int = 2) -> Path:
     )
     torch.manual_seed(0)
     directory.mkdir(parents=True)
-    save_agent(directory, Learner(config, observation_shape=(32, 32, 3), actions=action_size), card)
+    save_agent(directory, Learner(config, observation_shape=shape, actions=action_size), card)
     return directory
 
 
 def test_the_documented_example_runs(
-    agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    export(tmp_path / "models" / "walker_walk" / "ccwm" / "0", "walker_walk", action_size=6, state_size=24)
     example = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "agents.md").read_text(), re.DOTALL)[0]
     (tmp_path / "example.py").write_text(example)
     monkeypatch.chdir(tmp_path)
@@ -158,8 +165,55 @@ def test_an_agent_sees_what_it_was_trained_on(tmp_path: Path) -> None:
         env = make_env("cartpole_balance", agent.card.config.env.model_copy(update={"render_quality": quality}))
         pixels[quality] = env.reset(seed=3)[0]
         env.close()
-    assert np.array_equal(seen.episode.observation[0], pixels["fast"])
-    assert not np.array_equal(seen.episode.observation[0], pixels["full"])
+    observed = seen.rollout.episode.observation
+    assert np.array_equal(observed[0], pixels["fast"])
+    assert not np.array_equal(observed[0], pixels["full"])
+    assert np.array_equal(observed, seen.frames)
+
+
+class Vectors:
+    """Stands for an agent that sees states: it answers with what it saw."""
+
+    def __init__(self, shape: tuple[int, ...], env: Env) -> None:
+        self.card = SimpleNamespace(
+            task="maze_open", action_size=2, observation_shape=shape, config=SimpleNamespace(env=env)
+        )
+
+    def policy(self) -> Vectors:
+        return self
+
+    def reset(self, seed: int) -> None: ...
+
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        return observation[:2]
+
+
+def test_what_is_played_from_states_is_rendered() -> None:
+    env = Env(observation="state", size=32, action_repeat=2, time_limit=40)
+    (seen,) = play_agent(Vectors((2,), env), "maze_open", UNCHANGED, [3], lambda: None)  # type: ignore[arg-type]
+    observed = seen.rollout.episode.observation
+    assert (observed.shape, observed.dtype) == ((STEPS + 1, 2), np.float32)
+    assert (seen.frames.shape, seen.frames.dtype) == ((STEPS + 1, 32, 32, 3), np.uint8)
+    maze = make_env("maze_open", env)
+    maze.reset(seed=3)
+    assert np.array_equal(seen.frames[0], maze.render())
+    maze.step(observed[0])
+    assert np.array_equal(seen.frames[1], maze.render())
+
+
+def test_a_task_with_other_observations_is_refused() -> None:
+    agent = Vectors((3,), Env(observation="state", size=32, action_repeat=2, time_limit=40))
+    with pytest.raises(UserError, match=r"maze_pit is observed as \(2,\).*takes \(3,\)"):
+        play_agent(agent, "maze_pit", UNCHANGED, [3], lambda: None)  # type: ignore[arg-type]
+
+
+def test_without_gl_a_mujoco_task_is_not_played(agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing() -> None:
+        raise UserError("MuJoCo cannot render on this machine", hint="install libegl1")
+
+    monkeypatch.setattr("ccwm.cli.play.probe", nothing)
+    with pytest.raises(UserError, match="cannot render"):
+        play(str(agent), task="walker_walk", out=tmp_path / "video.mp4")
 
 
 def test_no_agent_there(tmp_path: Path) -> None:

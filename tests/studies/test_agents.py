@@ -1,24 +1,28 @@
 from __future__ import annotations
 
-from contextlib import closing
+import numpy as np
 
 from ccwm.envs.change import Change
-from ccwm.studies.agents import agent_env, greedy_episode
+from ccwm.studies.agents import play
 
 from .trained_agent import small_agent
 
 
-def test_an_agents_environment_is_observed_as_in_training():
+def test_an_agent_plays_in_the_environment_of_its_training_an_episode_a_seed():
     agent = small_agent()
-    with closing(agent_env(agent)) as own, closing(agent_env(agent, task="maze_one_way")) as other:
-        assert own.observation_space.shape == other.observation_space.shape == (32, 32, 3)
-        assert len(greedy_episode(agent, own, 0).episode.reward) == 31  # 60 frames, two for each action
+    first, second, again = (played.episode for played in play(agent, [0, 1, 0]))
+    assert first.observation.shape == (31, 32, 32, 3)  # the reset, and 60 frames, two for each action
+    assert np.array_equal(first.observation, again.observation)
+    assert not np.array_equal(first.observation, second.observation)
+
+
+def test_exploring_is_not_greedy():
+    agent = small_agent()
+    (greedy,), (exploring,) = play(agent, [0]), play(agent, [0], exploration=0.3)
+    assert not np.array_equal(greedy.episode.action, exploring.episode.action)
 
 
 def test_a_changed_environment_changes_the_return():
     agent = small_agent()
-    totals = []
-    for reward in (1.0, 4.0):
-        with closing(agent_env(agent, Change(reward=reward))) as env:
-            totals.append(greedy_episode(agent, env, 0).total)
-    assert abs(totals[1] - 4 * totals[0]) < 1e-4 * abs(totals[1])
+    (own,), (changed,) = (play(agent, [0], change=Change(reward=reward)) for reward in (1.0, 4.0))
+    assert abs(changed.total - 4 * own.total) < 1e-4 * abs(changed.total)

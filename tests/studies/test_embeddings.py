@@ -82,8 +82,8 @@ def test_files_hold_the_maps_and_their_numbers_byte_for_byte(tmp_path: Path, ret
     for folder in folders:
         folder.mkdir()
         write_embeddings(folder, embedded(walk(31, retraces=retraces)), variant="ccwm")
-    names = sorted(path.name for path in folders[0].iterdir())
-    assert names == ["embeddings.csv", "embeddings.png", "embeddings.safetensors"]
+    names = sorted(str(path.relative_to(folders[0])) for path in folders[0].rglob("*.*"))
+    assert names == ["embeddings.csv", "pictures/embeddings.png", "pictures/embeddings.safetensors"]
     for name in names:
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
     whole, late, values = read_maps(folders[0])
@@ -100,6 +100,6 @@ def test_a_lost_map_is_named(tmp_path: Path):
     frame[frame["map"] != "late"].to_csv(tmp_path / "embeddings.csv", index=False)
     with pytest.raises(UserError, match=r"embeddings.csv lacks the map 'late'"):
         read_numbers(tmp_path)
-    (tmp_path / "embeddings.safetensors").write_bytes(b"no")
+    (tmp_path / "pictures" / "embeddings.safetensors").write_bytes(b"no")
     with pytest.raises(UserError, match=r"embeddings.safetensors"):
         read_maps(tmp_path)

@@ -5,17 +5,12 @@ from pathlib import Path
 import imageio.v3 as iio
 import numpy as np
 
-from ccwm.studies.images import SHOWN_PIXELS, enlarge, pixel_error, shown_steps, tiled, write_mp4
+from ccwm.studies.images import SHOWN_PIXELS, enlarge, shown_steps, tiled, write_mp4
 
 
 def test_shown_steps_are_evenly_spaced_from_the_first_to_the_last():
     assert shown_steps(101, 10).tolist() == [0, 11, 22, 33, 44, 56, 67, 78, 89, 100]  # 100 / 9 = 11.1… apart
     assert shown_steps(3, 10).tolist() == [0, 1, 2]
-
-
-def test_errors_are_of_pixels_between_0_and_1():
-    black, grey = np.zeros((2, 4, 4, 3), np.uint8), np.full((2, 4, 4, 3), 51, np.uint8)
-    assert pixel_error(black, grey).tolist() == [0.2**2, 0.2**2]
 
 
 def test_small_frames_are_enlarged_by_whole_pixels():

@@ -9,7 +9,7 @@ from ccwm.episode import Episode
 from ccwm.settings.schema import Latents
 from ccwm.studies.latents import advances, study_latents, write_latents
 
-from .trained_agent import random_episode, small_agent
+from .trained_agent import NO_COMPONENTS, random_episode, small_agent
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,15 @@ def test_the_whole_study_tells_how_far_it_is_and_names_its_numbers(episode: Epis
     assert {"trajectory/overlap", "late/trustworthiness", "values/value_smoothness"} < metrics.keys()
     assert metrics["truncation/event_recall"] in (0.0, 1.0)  # one event
     assert all(isinstance(value, float) for value in metrics.values())
-    write_latents(tmp_path, study, variant="ccwm")
-    names = {f"{name}.{kind}" for name in ("retracing", "embeddings") for kind in ("csv", "png", "safetensors")}
-    assert {path.name for path in tmp_path.iterdir()} == names | {"truncation.csv"}
+    write_latents(tmp_path, study, NO_COMPONENTS, variant="ccwm")
+    drawn = {f"pictures/{name}.{kind}" for name in ("retracing", "embeddings") for kind in ("png", "safetensors")}
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
+    assert files == drawn | {"retracing.csv", "embeddings.csv", "truncation.csv"}
+
+
+def test_states_are_studied_as_pixels_are():
+    agent = small_agent(observation="state")
+    settings = Latents(episodes=1, mapped=40, trajectory=20, late=10, perplexity=5.0, neighbours=3, thresholds=[0.1])
+    study = study_latents(agent, [random_episode(agent, 3)], settings, shown=20, seed=0, advance=lambda: None)
+    assert study.retracing.truth.shape == study.retracing.retraced.shape == (20, 2)
+    assert {"trajectory/overlap", "truncation/truncated_share"} < study.metrics().keys()

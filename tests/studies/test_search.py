@@ -39,7 +39,7 @@ def test_a_finished_search(tmp_path: Path) -> None:
     assert summary["commits"] == ["abc"]
     assert summary["winner"] is not None
     assert summary["winner"]["point"] == {KEY: 2}
-    assert (search.run_id, search.figures) == (None, {})
+    assert search.figures == {}
 
 
 def test_a_search_without_fresh_seeds_has_a_best_trial_and_no_winner(tmp_path: Path) -> None:

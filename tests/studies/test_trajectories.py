@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from ccwm.episode import Episode
-from ccwm.studies.trajectories import exploring_episodes, greedy_trajectory, see
+from ccwm.studies.trajectories import exploring_episodes, see
 
 from .trained_agent import random_episode, small_agent
 
@@ -37,7 +37,7 @@ def test_states_are_those_of_the_policy_and_are_retraced_from_the_next(episode: 
         deter = rssm.advance(later[:, rssm.stoch :], later[:, : rssm.stoch], action)
         by_hand = torch.cat([rssm.prior(deter).mean, deter], -1)
     assert torch.allclose(by_hand[0], seen.retraced[2], atol=1e-6)
-    assert torch.allclose(agent.actor_critic.critic(seen.states), seen.value, atol=1e-6)
+    assert torch.allclose(agent.actor_critic.critic(seen.states).mean, seen.value, atol=1e-6)
 
 
 def test_dreamer_is_seen_without_retracing(episode: Episode):
@@ -51,5 +51,3 @@ def test_new_episodes_are_a_function_of_agent_and_seed():
     assert len(told) == 2
     assert all(np.array_equal(a.action, b.action) for a, b in zip(first, again, strict=True))
     assert not np.array_equal(first[0].action, first[1].action)
-    greedy = greedy_trajectory(agent, seed=0)
-    assert np.array_equal(greedy.observation, greedy_trajectory(agent, seed=0).observation)

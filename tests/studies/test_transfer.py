@@ -59,7 +59,7 @@ def test_files_are_read_as_they_were_written(tmp_path: Path):
         **{"row": "R", "draw": 0, "seed": 1, "change": "reward 2", "return": 4.5},
     }
     (tmp_path / "metrics.json").write_text(json.dumps({"unchanged": {"mean": 1, "sd": 0, "n": 1}, "rows": {"R": {}}}))
-    with pytest.raises(UserError, match=r"metrics.json: 'rows/R'"):
+    with pytest.raises(UserError, match=r"metrics.json: 'rows/R/mean'"):
         read_metrics(tmp_path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +15,15 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from ccwm.cli.pictures import check_path, check_pixels, written_whole
+from ccwm.envs.factory import make_env
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
+from ccwm.envs.world import component_names
 from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.replay.episodes import SCHEMA, DamagedEpisode
 from ccwm.replay.manifest import MANIFEST
 from ccwm.replay.store import QUARANTINE, EpisodeStore
+from ccwm.settings.agent import Env
 
 SHEET_ROWS = 6
 """Episodes on a contact sheet where none is named."""
@@ -37,18 +40,26 @@ def show(
         list[int] | None, typer.Option(min=0, help="Number of an episode for --sheet or --video; may be repeated.")
     ] = None,
     sheet: Annotated[
-        Path | None, typer.Option(help=f"Write a contact sheet (.png) of these, or of the first {SHEET_ROWS}.")
+        Path | None,
+        typer.Option(
+            help=f"Write a .png of these, or of the first {SHEET_ROWS}: a contact sheet of their pixels, "
+            "or the components of their states over time."
+        ),
     ] = None,
     video: Annotated[
-        Path | None, typer.Option(help="Write a video (.mp4) of one episode, by default the first.")
+        Path | None, typer.Option(help="Write a video (.mp4) of one episode of pixels, by default the first.")
     ] = None,
 ) -> None:
-    """Print what a store holds: episodes, steps, returns, sizes, damage; write a contact sheet or a video."""
+    """Print what a store holds: episodes, steps, returns, sizes, damage; write a contact sheet or a video.
+
+    Of states it also prints each component's least, mean and greatest value.
+    """
     found = _stores(directory)
     if (sheet or video) and len(found) > 1:
         names = ", ".join(str(store.directory) for store in found)
         raise UserError(f"--sheet and --video show one store of {len(found)}", hint=f"name one of {names}")
     if sheet:
+        from ccwm.studies.component_sheet import write_component_sheet
         from ccwm.studies.contact_sheet import Row, write_contact_sheet
 
         with _picture(sheet, ".png", found[0]) as fresh:
@@ -56,7 +67,10 @@ def show(
             for index, chosen in _chosen(found[0], episode, SHEET_ROWS).items():
                 total = chosen.reward.sum(dtype=np.float64)
                 rows.append(Row(f"episode {index} · {len(chosen.reward)} steps · return {total:.2f}", chosen))
-            write_contact_sheet(fresh, rows)
+            if _holds_states(found[0]):
+                write_component_sheet(fresh, rows, _names(found[0]))
+            else:
+                write_contact_sheet(fresh, rows)
     if video:
         from ccwm.studies.images import enlarge, write_mp4
 
@@ -64,10 +78,12 @@ def show(
             raise UserError(f"--video shows one episode, {len(episode)} were named")
         with _picture(video, ".mp4", found[0]) as fresh:
             (chosen,) = _chosen(found[0], episode, 1).values()
-            write_mp4(fresh, enlarge(chosen.observation))
+            write_mp4(fresh, enlarge(check_pixels(chosen.observation)))
     for store in found:
         console.print(_facts(store), soft_wrap=True, highlight=False)
         console.print(_summary(store))
+        if _holds_states(store):
+            console.print(_components(store))
         if episodes:
             console.print(_lines(store))
 
@@ -113,6 +129,35 @@ def _summary(store: EpisodeStore) -> Table:
     return table
 
 
+def _holds_states(store: EpisodeStore) -> bool:
+    """Whether the observations are vectors."""
+    return any(len(entry.observation_shape) == 1 for entry in store.entries[:1])
+
+
+def _components(store: EpisodeStore) -> Table:
+    """What each component of the states was in the whole episodes."""
+    table = Table("component", *(Column(name, justify="right") for name in ("least", "mean", "most")))
+    states = [store.episode(index).observation for index in store.eligible()]
+    if states:
+        steps = np.concatenate(states)
+        values = (steps.min(0), steps.mean(0, dtype=np.float64), steps.max(0))
+        for name, *numbers in zip(_names(store), *values, strict=True):
+            table.add_row(escape(name), *(f"{number:.4g}" for number in numbers))
+    return table
+
+
+def _names(store: EpisodeStore) -> tuple[str, ...]:
+    """What the components of a store's states are called: by its task where its path names one, else by number."""
+    (size,) = store.entries[0].observation_shape
+    task = task_of(store.directory) or ""
+    if task in MAZE_TASKS or task in SUITE_TASKS or task.startswith("gym:"):  # no path may choose a module to import
+        config = Env(observation="state", action_repeat=1, time_limit=1000)
+        with suppress(UserError), closing(make_env(task, config)) as env:  # its packages may not be here
+            if len(env.observation_names) == size:
+                return env.observation_names
+    return component_names("observation", (size,))
+
+
 def _lines(store: EpisodeStore) -> Table:
     """A line for each episode."""
     numbers = (Column(name, justify="right") for name in ("episode", "steps", "return", "megabytes"))
@@ -142,19 +187,16 @@ def task_of(directory: Path) -> str | None:
 
 
 def _chosen(store: EpisodeStore, wanted: list[int] | None, most: int) -> dict[int, Episode]:
-    """The wanted episodes, or the first whole ones, by number; all of them are pixels."""
+    """The wanted episodes, or the first whole ones, by number."""
     numbers = wanted or store.eligible()[:most]
     if not numbers:
         raise UserError(f"{store.directory} holds no whole episode to show")
     if max(numbers) >= len(store):
         raise UserError(f"{store.directory} has no episode {max(numbers)}: it holds {len(store)}, numbered from 0")
     try:
-        chosen = {number: store.episode(number) for number in numbers}
+        return {number: store.episode(number) for number in numbers}
     except DamagedEpisode as damage:
         raise UserError(f"this episode cannot be shown: {damage}") from damage
-    for episode in chosen.values():
-        check_pixels(episode.observation)
-    return chosen
 
 
 @contextmanager

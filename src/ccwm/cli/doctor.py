@@ -17,6 +17,7 @@ from typing import NamedTuple, get_args
 
 import typer
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
@@ -78,8 +79,8 @@ def python() -> Finding:
 
 def packages() -> Finding:
     """Installed versions against requirements.lock, and torch's against pyproject.toml."""
-    wanted = dict(re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", LOCK.read_text(), re.MULTILINE))
-    wanted |= dict(re.findall(r'"(torch)==([^"]+)"', PROJECT.read_text()))
+    pinned = LOCK.read_text() + PROJECT.read_text()
+    wanted = dict(re.findall(r'^ *"?([\w.-]+)==([^\s;\\"]+)', pinned, re.MULTILINE))
     have = {re.sub(r"[-_.]+", "-", each.name or "").lower(): each.version for each in distributions()}
     wrong = [
         f"{name} {have.get(name, 'missing')} (lock: {want})"
@@ -121,7 +122,7 @@ def rendering(settings: Settings) -> Finding:
     """MuJoCo's pixels: needed or not, rendered or not, and their hash, to be compared between machines."""
     from ccwm.envs.factory import make_env
 
-    needed = [task for task in settings.study.tasks if needs_gl(task)]
+    needed = [task for task in settings.study.tasks if needs_gl(task, settings.env)]
     try:
         probe()
     except UserError as error:
@@ -162,12 +163,12 @@ def precision_works(trainer: Trainer, precision: str) -> bool:
     import torch
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # with which Lightning replaces a precision that it has not
+        with warnings.catch_warnings(action="error"):  # Lightning warns when it replaces a precision that it has not
             fabric = L.Fabric(accelerator=trainer.accelerator, devices=1, precision=precision)  # type: ignore[arg-type]
-        layer = torch.nn.Linear(4, 4, device=fabric.device, dtype=torch.float64 if precision == "64-true" else None)
+        with fabric.init_module():
+            layer = torch.nn.Linear(4, 4)
         with fabric.autocast():
-            layer(torch.ones(2, 4, device=fabric.device, dtype=layer.weight.dtype)).sum().backward()
+            layer(torch.ones_like(layer.weight)).sum().backward()
     except Exception:  # each backend has its own way to refuse
         return False
     return True
@@ -204,18 +205,15 @@ def pipeline(settings: Settings) -> Finding:
 
 def disk(settings: Settings) -> Finding:
     """Free space against what the study will need."""
-    from ccwm.cli.plan import gigabytes
     from ccwm.plan.estimate import disk as needed
     from ccwm.plan.measure import count_weights, make_module, measure_task
 
     study = settings.study
-    task = measure_task(min(study.tasks, key=needs_gl), settings.env, seconds=0)
-    weights = {
-        variant: count_weights(make_module(resolve(settings, variant).agent, task)) for variant in study.variants
-    }
-    kept, working = needed(resolve(settings, study.variants[0]), weights, task)
+    task = measure_task(min(study.tasks, key=lambda name: needs_gl(name, settings.env)), settings.env, seconds=0)
+    weights = {name: count_weights(make_module(resolve(settings, name).agent, task)) for name in study.variants}
+    kept, working = map(int, needed(resolve(settings, study.variants[0]), weights, task))
     free = shutil.disk_usage(Path.cwd()).free
-    message = f"{gigabytes(free)} free; the study keeps {gigabytes(kept)}, an agent takes {gigabytes(working)}"
+    message = f"{decimal(free)} free; the study keeps {decimal(kept)}, an agent takes {decimal(working)}"
     if free < kept + working:
         raise UserError(message, hint="free some, or lower study.seeds, train.env_steps or env.size")
     return Finding(message)

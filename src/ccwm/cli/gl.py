@@ -13,8 +13,9 @@ from ccwm.settings.loading import load_settings
 
 
 def gl() -> None:
-    """Check that pixels can be rendered, if a task of params.yaml needs it."""
-    if not any(needs_gl(task) for task in load_settings(PARAMS).study.tasks):
+    """Check that pixels can be rendered, if params.yaml needs it: a task that MuJoCo renders, observed as pixels."""
+    settings = load_settings(PARAMS)
+    if not any(needs_gl(task, settings.env) for task in settings.study.tasks):
         typer.echo("no task of params.yaml needs OpenGL")
         return
     probe()

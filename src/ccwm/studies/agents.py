@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from pathlib import Path
 
 import torch
 
 from ccwm.agents.export import Agent, load_agent
-from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.change import UNCHANGED, Change
-from ccwm.envs.env import TaskEnv
 from ccwm.envs.factory import make_env
 from ccwm.settings.agent import Trainer
 from ccwm.training.rollouts import Rollout, play_episode
@@ -20,16 +20,20 @@ def ready_agent(directory: Path, trainer: Trainer) -> Agent:
     import lightning as L  # here, since the report imports the studies for their readers alone
 
     torch.set_num_threads(trainer.threads)
-    agent = load_agent(directory)
-    device = L.Fabric(accelerator=trainer.accelerator, devices=1).device
-    return agent.to(device)
+    return load_agent(directory).to(L.Fabric(accelerator=trainer.accelerator, devices=1).device)
 
 
-def agent_env(agent: Agent, change: Change = UNCHANGED, *, task: str | None = None) -> TaskEnv:
-    """The environment that the agent was trained in, a changed one, or another task's, observed alike."""
-    return make_env(task or agent.card.task, agent.card.config.env, change=change)
+def play(
+    agent: Agent, seeds: Iterable[int], *, change: Change = UNCHANGED, exploration: float | None = None
+) -> Generator[Rollout]:
+    """An episode for each seed in the agent's own environment or a changed one, greedy or with exploration noise."""
+    policy = agent.policy(exploration=exploration)
+    with closing(make_env(agent.card.task, agent.card.config.env, change=change)) as env:
+        for seed in seeds:
+            yield play_episode(env, policy, seed)
 
 
-def greedy_episode(agent: Agent, env: TaskEnv, seed: int) -> Rollout:
-    """One greedy episode, a function of the agent, the environment and the seed."""
-    return play_episode(env, RecurrentPolicy(agent.world_model, agent.actor_critic.actor), seed)
+def observation_names(agent: Agent) -> tuple[str, ...]:
+    """What the components of the agent's states are called; pixels have no names."""
+    with closing(make_env(agent.card.task, agent.card.config.env)) as env:
+        return env.observation_names

@@ -9,18 +9,19 @@ from typing import NamedTuple
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from safetensors.numpy import save_file
 
 from ccwm.files import write_csv
-from ccwm.readers import NUMBER, OPTIONAL, TEXT, BadResult, read_arrays, read_table
+from ccwm.readers import BadResult, read_arrays
 from ccwm.seeds import named_seed
 from ccwm.settings.schema import Latents
-from ccwm.studies.images import PRINT, write_figure
+from ccwm.studies.images import PICTURES, PRINT, write_figure
 from ccwm.studies.maps import TrajectoryMap, ValueMap, maps_figure
 from ccwm.studies.neighbourhoods import overlap, trustworthiness, value_smoothness
+from ccwm.studies.tables import read_rows, write_arrays
 from ccwm.studies.trajectories import Seen
 
 MAPS = ("trajectory", "late", "values")
+ARRAYS = f"{PICTURES}/embeddings.safetensors"
 
 
 class Numbers(NamedTuple):
@@ -63,9 +64,9 @@ def embed_states(
     mapped whole. ``advance`` is called after each map.
     """
     length = min(settings.trajectory, len(trajectory.states) - 1)
-    whole = _trajectory_map(trajectory, kept, slice(0, length), "trajectory", settings, seed)
+    whole = _trajectory_map("trajectory", trajectory, kept, slice(0, length), settings, seed)
     advance()
-    late = _trajectory_map(trajectory, kept, slice(max(length - settings.late, 0), length), "late", settings, seed)
+    late = _trajectory_map("late", trajectory, kept, slice(max(length - settings.late, 0), length), settings, seed)
     advance()
     values = _value_map(seen, settings, seed)
     advance()
@@ -73,20 +74,14 @@ def embed_states(
 
 
 def _trajectory_map(
-    seen: Seen, kept: np.ndarray, part: slice, name: str, settings: Latents, seed: int
+    name: str, seen: Seen, kept: np.ndarray, part: slice, settings: Latents, seed: int
 ) -> tuple[TrajectoryMap, Numbers]:
     k, states = settings.neighbours, seen.states.cpu().numpy()
     true, following = states[part], states[part.start + 1 : part.stop + 1]
     retraced = true[:0] if seen.retraced is None else seen.retraced[part].cpu().numpy()
-    both = np.concatenate([true, retraced])
-    drawn = tsne(both, perplexity=settings.perplexity, seed=seed)
+    drawn, numbers = _map(name, np.concatenate([true, retraced]), settings, seed)
     picture = TrajectoryMap(drawn[: len(true)], drawn[len(true) :], kept[part], seen.episode.irreversible[part])
-    return picture, Numbers(
-        name,
-        states=len(both),
-        perplexity=used_perplexity(settings.perplexity, len(both)),
-        neighbours=k,
-        trustworthiness=trustworthiness(both, drawn, k=k),
+    return picture, numbers._replace(
         overlap=overlap(true, retraced, k=k) if len(retraced) else None,
         overlap_not_retraced=overlap(true, following, k=k),
         overlap_chance=min(k, len(true) - 1) / (len(true) - 1) if len(true) > 1 else None,
@@ -95,22 +90,22 @@ def _trajectory_map(
 
 
 def _value_map(seen: Sequence[Seen], settings: Latents, seed: int) -> tuple[ValueMap, Numbers]:
-    k = settings.neighbours
-    states = np.concatenate([of.states.cpu().numpy() for of in seen])
-    value = np.concatenate([of.value.cpu().numpy() for of in seen])
+    states, value = (np.concatenate([getattr(of, name).cpu().numpy() for of in seen]) for name in ("states", "value"))
     rng = np.random.default_rng(named_seed("mapped", seed))
     chosen = np.sort(rng.permutation(len(states))[: settings.mapped])
     states, value = states[chosen], value[chosen]
-    drawn = tsne(states, perplexity=settings.perplexity, seed=seed)
-    return ValueMap(drawn, value), Numbers(
-        "values",
-        states=len(states),
-        perplexity=used_perplexity(settings.perplexity, len(states)),
-        neighbours=k,
-        trustworthiness=trustworthiness(states, drawn, k=k),
-        value_smoothness=value_smoothness(states, value, k=k),
-        value_smoothness_map=value_smoothness(drawn, value, k=k),
+    drawn, numbers = _map("values", states, settings, seed)
+    return ValueMap(drawn, value), numbers._replace(
+        value_smoothness=value_smoothness(states, value, k=settings.neighbours),
+        value_smoothness_map=value_smoothness(drawn, value, k=settings.neighbours),
     )
+
+
+def _map(name: str, states: np.ndarray, settings: Latents, seed: int) -> tuple[np.ndarray, Numbers]:
+    """A map by t-SNE, and the numbers that every map has.   [n, F] → [n, 2]."""
+    drawn, k = tsne(states, perplexity=settings.perplexity, seed=seed), settings.neighbours
+    used = used_perplexity(settings.perplexity, len(states))
+    return drawn, Numbers(name, len(states), used, k, trustworthiness(states, drawn, k=k))
 
 
 def used_perplexity(perplexity: float, states: int) -> float:
@@ -140,21 +135,19 @@ def tsne(states: np.ndarray, *, perplexity: float, seed: int) -> np.ndarray:
 
 @mpl.rc_context(PRINT)
 def write_embeddings(folder: Path, embeddings: Embeddings, *, variant: str) -> None:
-    """Write ``embeddings.csv``, the numbers, ``embeddings.safetensors``, the maps, and a picture of them."""
+    """Write ``embeddings.csv``, the numbers, the maps as arrays, and a picture of them."""
     write_csv(folder / "embeddings.csv", (row._asdict() for row in embeddings.numbers))
-    maps: tuple[TrajectoryMap | ValueMap, ...] = embeddings[:3]
-    arrays = {
-        f"{name}.{part}": of for name, drawn in zip(MAPS, maps, strict=True) for part, of in drawn._asdict().items()
-    }
-    save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, folder / "embeddings.safetensors")
-    write_figure(folder / "embeddings.png", maps_figure(variant, *embeddings[:3]))
+    maps = {name: getattr(embeddings, name)._asdict() for name in MAPS}
+    arrays = {f"{name}.{part}": of for name, parts in maps.items() for part, of in parts.items()}
+    (folder / PICTURES).mkdir(exist_ok=True)
+    write_arrays(folder / ARRAYS, arrays)
+    write_figure(folder / PICTURES / "embeddings.png", maps_figure(variant, *embeddings[:3]))
 
 
 def read_numbers(folder: Path) -> pd.DataFrame:
     """What neighbours say of the maps: a line for each, by its name in the column ``map``."""
     path = folder / "embeddings.csv"
-    kinds = {name: OPTIONAL if "None" in str(kind) else NUMBER for name, kind in Numbers.__annotations__.items()}
-    frame = read_table(path, {**kinds, "map": TEXT})
+    frame = read_rows(path, Numbers)
     if absent := [name for name in MAPS if name not in set(frame["map"])]:
         raise BadResult(f"{path} lacks the map {absent[0]!r}")
     return frame
@@ -163,7 +156,7 @@ def read_numbers(folder: Path) -> pd.DataFrame:
 def read_maps(folder: Path) -> tuple[TrajectoryMap, TrajectoryMap, ValueMap]:
     """The trajectory, its end, and many states with their values."""
     parts = [f"{name}.{part}" for name in ("trajectory", "late") for part in TrajectoryMap._fields]
-    arrays = read_arrays(folder / "embeddings.safetensors", [*parts, "values.points", "values.value"])
+    arrays = read_arrays(folder / ARRAYS, [*parts, "values.points", "values.value"])
 
     def trajectory(name: str) -> TrajectoryMap:
         return TrajectoryMap(*(arrays[f"{name}.{part}"] for part in TrajectoryMap._fields))

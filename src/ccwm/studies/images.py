@@ -1,26 +1,24 @@
-"""Image observations: pixels and their error, and frames as pictures and videos on disk."""
+"""Frames as pictures and videos on disk."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import imageio.v3 as iio
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+PICTURES = "pictures"
+"""The folder of a cell's results that holds what is drawn and its arrays: what is in it differs by observation."""
 SHOWN_PIXELS = 128
 """Least height of a frame in a video; smaller ones are enlarged by whole pixels."""
 FRAMES_PER_SECOND = 10
 PRINT: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
 """Matplotlib's settings for the figures that a stage writes."""
-
-
-def pixel_error(frames: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Mean squared error of pixels in [0, 1].   uint8 [..., size, size, 3] each → [...]."""
-    squared: np.ndarray = ((frames.astype(np.float64) - truth) / 255) ** 2
-    return np.asarray(squared.mean((-3, -2, -1)))
 
 
 def shown_steps(length: int, columns: int) -> np.ndarray:
@@ -34,7 +32,7 @@ def enlarge(frames: np.ndarray) -> np.ndarray:
     return frames.repeat(factor, -3).repeat(factor, -2)
 
 
-def tiled(rows: list[np.ndarray], lefts: list[int], gap: int) -> np.ndarray:
+def tiled(rows: Sequence[np.ndarray], lefts: Sequence[int], gap: int) -> np.ndarray:
     """Rows of tiles in one picture with transparent gaps.   uint8 [columns, size, size, 3 or 4] each → [..., 4].
 
     ``lefts`` is the first pixel of each column.
@@ -47,6 +45,13 @@ def tiled(rows: list[np.ndarray], lefts: list[int], gap: int) -> np.ndarray:
             picture[top : top + size, left : left + size, 3] = 255
             picture[top : top + size, left : left + size, : tile.shape[-1]] = tile
     return picture
+
+
+def bare(axes: Axes) -> None:
+    """Leave nothing around a picture but its labels."""
+    axes.tick_params(length=0)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
 
 
 def ink() -> str:

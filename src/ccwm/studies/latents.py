@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 from ccwm.agents.export import Agent
 from ccwm.episode import Episode
+from ccwm.seeds import episode_seed
 from ccwm.settings.schema import Latents
+from ccwm.studies.agents import play
+from ccwm.studies.components import Components
 from ccwm.studies.embeddings import MAPS, Embeddings, embed_states, write_embeddings
 from ccwm.studies.retracing import Retraced, choose_window, show_retracing, write_retracing
-from ccwm.studies.trajectories import Seen, exploring_episodes, greedy_trajectory, see
+from ccwm.studies.trajectories import Seen, exploring_episodes, see
 from ccwm.studies.truncation import Quality, mask, own_threshold, truncation_quality, write_truncation
 
 
@@ -53,18 +56,19 @@ def study_latents(
 
     played = exploring_episodes(agent, episodes=settings.episodes, seed=seed, advance=advance)
     seen = [seen_of(episode) for episode in (*heldout, *played)]
-    trajectory = seen_of(greedy_trajectory(agent, seed=seed))
-    window = choose_window(heldout, steps=shown, seed=seed)
-    drawn = seen[window.episode]
+    (greedy,) = play(agent, [episode_seed("trajectory", seed)])
+    trajectory = seen_of(greedy.episode)
+    index, part = choose_window(heldout, steps=shown, seed=seed)
+    drawn = seen[index]
     return LatentStudy(
-        show_retracing(agent, drawn, mask(agent, drawn.value), window, threshold=own_threshold(agent)),
+        show_retracing(agent, drawn, mask(agent, drawn.value), part, threshold=own_threshold(agent)),
         embed_states(trajectory, mask(agent, trajectory.value), seen, settings, seed=seed, advance=advance),
         truncation_quality(agent, seen, thresholds=settings.thresholds),
     )
 
 
-def write_latents(folder: Path, study: LatentStudy, *, variant: str) -> None:
-    """Write the files of all three."""
-    write_retracing(folder, study.retracing)
+def write_latents(folder: Path, study: LatentStudy, components: Components, *, variant: str) -> None:
+    """Write the files of all three; ``components`` are those of the observations, none where they are pixels."""
+    write_retracing(folder, study.retracing, components)
     write_embeddings(folder, study.embeddings, variant=variant)
     write_truncation(folder, study.truncation)

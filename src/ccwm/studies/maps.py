@@ -14,7 +14,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from ccwm.studies.images import ink
+from ccwm.studies.images import bare, ink
 
 MANY = 2000
 """Points beyond which a map is drawn as pixels: as vectors it would be megabytes."""
@@ -44,23 +44,18 @@ def draw_trajectory(figure: Figure | SubFigure, drawn: TrajectoryMap, *, first: 
     panels = {"true states": drawn.true}
     if len(drawn.retraced):
         panels["retraced states"] = drawn.retraced
-    grid = figure.subplots(1, len(panels), squeeze=False)[0]
-    every = np.concatenate(list(panels.values()))
-    time = first + np.arange(len(drawn.true))
-    dots = None
-    for axes, (title, points) in zip(grid, panels.items(), strict=True):
+    every, time = np.concatenate(list(panels.values())), first + np.arange(len(drawn.true))
+    grid = _draw_coloured(figure, {title: (points, time) for title, points in panels.items()}, "step")
+    for axes, points in zip(grid, panels.values(), strict=True):
         axes.plot(points[:, 0], points[:, 1], color=ink(), lw=0.5, alpha=0.25, zorder=1)
-        dots = _draw_points(axes, points, time)
         axes.update_datalim(every)  # both panels show the same part of the plane
-        axes.set_title(title)
-    _scale(figure, dots, grid, "step")
 
 
 def draw_truncated(figure: Figure | SubFigure, drawn: TrajectoryMap) -> None:
     """The trajectory with the transitions that the value says should leave, and those that are irreversible."""
     axes = figure.subplots()
     true, gone = drawn.true, ~drawn.kept
-    _draw_points(axes, true, None)
+    _draw_points(axes, true, color=ink(), alpha=0.35)
     leaves = gone[1:] | gone[:-1]
     ends = np.full((len(leaves), 3, 2), np.nan)  # a gap after every transition, so that each is a line of its own
     ends[:, 0], ends[:, 1] = true[:-1], true[1:]
@@ -79,14 +74,7 @@ def draw_truncated(figure: Figure | SubFigure, drawn: TrajectoryMap) -> None:
 
 def draw_values(figure: Figure | SubFigure, maps: Mapping[str, ValueMap]) -> None:
     """One map for each variant, beside each other, coloured by value on one scale."""
-    grid = figure.subplots(1, len(maps), squeeze=False)[0]
-    every = np.concatenate([of.value for of in maps.values()])
-    low, high = float(every.min()), float(every.max())
-    dots = None
-    for axes, (variant, of) in zip(grid, maps.items(), strict=True):
-        dots = _draw_points(axes, of.points, of.value, low=low, high=high)
-        axes.set_title(variant)
-    _scale(figure, dots, grid, "value")
+    _draw_coloured(figure, maps, "value")
 
 
 def maps_figure(variant: str, trajectory: TrajectoryMap, late: TrajectoryMap, values: ValueMap) -> Figure:
@@ -100,24 +88,25 @@ def maps_figure(variant: str, trajectory: TrajectoryMap, late: TrajectoryMap, va
     return figure
 
 
-def _draw_points(
-    axes: Axes, points: np.ndarray, colour: np.ndarray | None, *, low: float | None = None, high: float | None = None
-) -> Any:
-    size = float(np.clip(3000 / max(len(points), 1), 2, 14))
-    style: dict[str, Any] = {"s": size, "lw": 0, "zorder": 2, "rasterized": len(points) > MANY}
-    if colour is None:
-        dots = axes.scatter(points[:, 0], points[:, 1], color=ink(), alpha=0.35, **style)
-    else:
-        dots = axes.scatter(points[:, 0], points[:, 1], c=colour, cmap=SCALE, vmin=low, vmax=high, **style)
-    axes.set(xticks=[], yticks=[])
-    axes.set_aspect("equal", "datalim")
-    axes.grid(False)
-    axes.spines[:].set_visible(False)
-    return dots
-
-
-def _scale(figure: Figure | SubFigure, dots: Any, grid: Any, label: str) -> None:
-    """A thin bar below the axes that says what the colours mean."""
-    bar = figure.colorbar(dots, ax=list(grid), label=label, location="bottom", aspect=60, shrink=0.7)
+def _draw_coloured(
+    figure: Figure | SubFigure, panels: Mapping[str, tuple[np.ndarray, np.ndarray]], label: str
+) -> list[Axes]:
+    """Points and their numbers by title, in colours on one scale, with a thin bar below that says what they mean."""
+    grid = list(figure.subplots(1, len(panels), squeeze=False)[0])
+    every = np.concatenate([numbers for _, numbers in panels.values()])
+    for axes, (title, (points, numbers)) in zip(grid, panels.items(), strict=True):
+        dots = _draw_points(axes, points, c=numbers, cmap=SCALE, vmin=every.min(), vmax=every.max())
+        axes.set_title(title)
+    bar = figure.colorbar(dots, ax=grid, label=label, location="bottom", aspect=60, shrink=0.7)
     bar.outline.set_visible(False)
     bar.ax.xaxis.set_major_locator(MaxNLocator(5))
+    return grid
+
+
+def _draw_points(axes: Axes, points: np.ndarray, **colours: Any) -> Any:
+    size = float(np.clip(3000 / max(len(points), 1), 2, 14))
+    dots = axes.scatter(points[:, 0], points[:, 1], s=size, lw=0, zorder=2, rasterized=len(points) > MANY, **colours)
+    axes.set(xticks=[], yticks=[])
+    axes.set_aspect("equal", "datalim")
+    bare(axes)
+    return dots

@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import torch
-from safetensors.numpy import save_file
 from torch import Tensor
 
 from ccwm.agents.export import Agent
 from ccwm.episode import Episode
 from ccwm.errors import UserError
-from ccwm.files import write_csv, write_json
+from ccwm.files import write_json
 from ccwm.ops.statistics import bootstrap, bootstrap_median
 from ccwm.readers import NUMBER, read_arrays, read_record, read_table
 from ccwm.seeds import named_seed
 from ccwm.structs import Batch, LatentState, stack
-from ccwm.studies.images import PRINT, pixel_error, write_figure, write_mp4
+from ccwm.studies.components import Components, Curves, write_components, write_curves
+from ccwm.studies.errors import is_pixels, targets
+from ccwm.studies.images import PICTURES
 from ccwm.studies.similarity import ssim
-from ccwm.studies.strips import Strip, strip_figure, video
+from ccwm.studies.strips import Strip, write_strip
+from ccwm.studies.tables import write_arrays, write_columns
 from ccwm.studies.trajectories import episode_batch
 
-STEP_COLUMNS = ("error", "baseline_error", "mean_frame_error", "ssim", "baseline_ssim")
+ERRORS = ("error", "baseline_error", "constant_error")
+"""Those of the prediction, of the last seen observation, repeated, and of the mean of all that are to be predicted."""
+OBSERVATIONS, FRAMES = f"{PICTURES}/observations.safetensors", f"{PICTURES}/frames.safetensors"
 
 
 class Prediction(NamedTuple):
     """True and predicted observations of N windows; the first ``context`` predicted ones are reconstructions."""
 
-    truth: np.ndarray  # [N, T, size, size, 3] uint8
-    predicted: np.ndarray  # [N, T, size, size, 3] uint8
-    error: np.ndarray  # [N, horizon], mean squared error of pixels in [0, 1]
-    baseline: np.ndarray  # [N, horizon], the error of repeating the last context frame
+    context: int
+    truth: np.ndarray  # [N, T, *observation]
+    predicted: np.ndarray  # [N, T, *observation]
+    errors: dict[str, np.ndarray]  # by ERRORS, [N, horizon, C], squared: components of a state, or 1, a mean of pixels
 
 
 class Metrics(NamedTuple):
     """What ``metrics.json`` holds; intervals are 95 % bootstrap intervals over episodes.
 
-    `useful` steps are better than the last frame, repeated, `informed` ones than the mean frame: of the mean error over
-    episodes, and in the median episode.
+    `useful` steps are better than the last observation, repeated, `informed` ones than the mean observation: of the
+    mean error over episodes, and in the median episode. States have no structural similarity (SSIM).
     """
 
     episodes: int
@@ -61,9 +65,9 @@ class Metrics(NamedTuple):
     informed_steps_high: float
     error_mean: float
     baseline_error_mean: float
-    mean_frame_error_mean: float
-    ssim_mean: float
-    baseline_ssim_mean: float
+    constant_error_mean: float
+    ssim_mean: float | None = None
+    baseline_ssim_mean: float | None = None
 
 
 @torch.no_grad()
@@ -78,20 +82,29 @@ def predict_open_loop(agent: Agent, episodes: list[Episode], *, context: int, ho
         )
     windows = []
     for index, episode in enumerate(episodes):
-        start = named_seed("window", seed, index) % (len(episode.reward) - length + 1)
-        window = Episode(*(of[start : start + length] for of in episode))
+        window = Episode(*(of[window_of(episode, length, seed=seed, index=index)] for of in episode))
         # What led to the window's first observation is unseen: it is treated as an episode's start.
         windows.append(episode_batch(window._replace(is_first=np.arange(length) == 0), model))
     batch = Batch(*(torch.cat(parts, 1) for parts in zip(*windows, strict=True)))
     decoded = model.to_observation(model.decode(roll(agent, batch, context=context).feature))
     truth, predicted = (of.transpose(0, 1).cpu().numpy() for of in (batch.observation, decoded))
-    last = np.repeat(truth[:, context - 1 : context], horizon, axis=1)
-    return Prediction(
-        truth,
-        predicted,
-        error=pixel_error(predicted[:, context:], truth[:, context:]),
-        baseline=pixel_error(last, truth[:, context:]),
-    )
+    found = errors(targets(model, truth), targets(model, predicted), context=context)
+    if is_pixels(truth):
+        found = {name: of.mean(-1, keepdims=True) for name, of in found.items()}
+    return Prediction(context, truth, predicted, found)
+
+
+def window_of(episode: Episode, length: int, *, seed: int, index: int) -> slice:
+    """Which steps of the held-out episode of this number are predicted."""
+    start = named_seed("window", seed, index) % (len(episode.reward) - length + 1)
+    return slice(start, start + length)
+
+
+def errors(truth: np.ndarray, predicted: np.ndarray, *, context: int) -> dict[str, np.ndarray]:
+    """Squared errors of the predicted steps by their name in ERRORS.   [N, T, n] each → [N, horizon, n] each."""
+    later = truth[:, context:]
+    guesses = predicted[:, context:], truth[:, context - 1 : context], later.mean((0, 1), keepdims=True)
+    return {name: (guess - later) ** 2 for name, guess in zip(ERRORS, guesses, strict=True)}
 
 
 def roll(agent: Agent, batch: Batch, *, context: int) -> LatentState:
@@ -105,24 +118,20 @@ def roll(agent: Agent, batch: Batch, *, context: int) -> LatentState:
     return stack(states)
 
 
-def mean_frame_error(prediction: Prediction) -> np.ndarray:
-    """Error of the best constant guess: the mean of all true frames that are to be predicted.   → [N, horizon]."""
-    truth = prediction.truth[:, -prediction.error.shape[1] :]
-    return pixel_error(truth.mean((0, 1), keepdims=True), truth)
+def step_measures(prediction: Prediction) -> dict[str, np.ndarray]:
+    """Errors averaged over components or pixels and, of pictures alone, similarities.   → [N, horizon] each."""
+    found = {name: of.mean(-1) for name, of in prediction.errors.items()}
+    if is_pixels(prediction.truth):
+        truth, last = prediction.truth[:, prediction.context :], prediction.truth[:, prediction.context - 1, None]
+        found["ssim"] = ssim(prediction.predicted[:, prediction.context :], truth)
+        found["baseline_ssim"] = ssim(np.broadcast_to(last, truth.shape), truth)
+    return found
 
 
-def step_errors(prediction: Prediction) -> dict[str, np.ndarray]:
-    """Error and structural similarity of the prediction and of its baselines.   → [N, horizon] each."""
-    horizon = prediction.error.shape[1]
-    truth, last = prediction.truth[:, -horizon:], prediction.truth[:, -horizon - 1, None]
-    measured = (
-        prediction.error,
-        prediction.baseline,
-        mean_frame_error(prediction),
-        ssim(prediction.predicted[:, -horizon:], truth),
-        ssim(np.broadcast_to(last, truth.shape), truth),
-    )
-    return dict(zip(STEP_COLUMNS, measured, strict=True))
+def component_errors(prediction: Prediction, names: Sequence[str]) -> Components:
+    """Errors averaged over episodes and steps, of each component by name; pixels have no names."""
+    parts = (of.mean((0, 1))[: len(names)] for of in prediction.errors.values())
+    return Components(np.array(names, str), *parts)
 
 
 def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
@@ -131,25 +140,24 @@ def useful_steps(error: np.ndarray, baseline: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(worse.any(1), worse.argmax(1), worse.shape[1]))
 
 
-def summarise(prediction: Prediction, *, context: int) -> Metrics:
+def summarise(prediction: Prediction) -> Metrics:
     """The study's metrics."""
-    errors = step_errors(prediction)
-    useful = _horizon("useful_steps", prediction.error, prediction.baseline)
-    informed = _horizon("informed_steps", prediction.error, errors["mean_frame_error"])
-    means: dict[str, Any] = {f"{name}_mean": float(of.mean()) for name, of in errors.items()}
-    episodes, horizon = prediction.error.shape
-    return Metrics(episodes=episodes, context=context, horizon=horizon, **useful, **informed, **means)
+    measured = step_measures(prediction)
+    useful = _horizon("useful_steps", measured["error"], measured["baseline_error"])
+    informed = _horizon("informed_steps", measured["error"], measured["constant_error"])
+    means: dict[str, Any] = {f"{name}_mean": float(of.mean()) for name, of in measured.items()}
+    episodes, horizon = measured["error"].shape
+    return Metrics(episodes=episodes, context=prediction.context, horizon=horizon, **useful, **informed, **means)
 
 
 def _horizon(name: str, error: np.ndarray, baseline: np.ndarray) -> dict[str, Any]:
     """How long the mean error stays below the baseline's, and how long the median episode's does.   [N, T] each."""
-    gap, steps = error - baseline, useful_steps(error, baseline)
+    gap, steps = error - baseline, useful_steps(error, baseline).astype(np.float64)
 
     def below(means: np.ndarray) -> np.ndarray:
         return useful_steps(means, np.zeros_like(means))
 
-    of_mean = bootstrap(gap, below, seed=0)
-    of_median = bootstrap_median(steps.astype(np.float64), seed=0)
+    of_mean, of_median = bootstrap(gap, below, seed=0), bootstrap_median(steps, seed=0)
     return {
         f"{name}_of_mean": int(below(gap.mean(0, keepdims=True))[0]),
         f"{name}_of_mean_low": of_mean.low,
@@ -160,28 +168,37 @@ def _horizon(name: str, error: np.ndarray, baseline: np.ndarray) -> dict[str, An
     }
 
 
-@mpl.rc_context(PRINT)
-def write_prediction(folder: Path, prediction: Prediction, metrics: Metrics, *, variant: str, shown: int) -> None:
-    """Write all numbers, and the frames of the first ``shown`` episodes with a strip and a video of the first."""
-    errors = step_errors(prediction)
-    last = useful_steps(prediction.error, prediction.baseline)
-    mean = useful_steps(prediction.error, errors["mean_frame_error"])
+def write_prediction(
+    folder: Path,
+    prediction: Prediction,
+    metrics: Metrics,
+    components: Components,
+    *,
+    variant: str,
+    shown: int,
+    frames: np.ndarray | None = None,
+) -> None:
+    """Write all numbers, and the observations of the first ``shown`` episodes with pictures of the first.
+
+    ``frames`` are pictures of these episodes [shown, T, size, size, 3] where states were predicted.
+    """
+    steps = step_measures(prediction)
+    last, constant = (useful_steps(steps["error"], steps[of]) for of in ERRORS[1:])
     write_json(folder / "metrics.json", metrics._asdict())
-    means = {name: of.mean(0) for name, of in errors.items()}
-    steps = range(prediction.error.shape[1])
-    write_csv(
-        folder / "errors.csv",
-        ({"step": step + 1, **{name: float(of[step]) for name, of in means.items()}} for step in steps),
-    )
-    write_csv(
-        folder / "horizons.csv",
-        ({"episode": i, "last_frame": int(last[i]), "mean_frame": int(mean[i])} for i in range(len(last))),
-    )
-    frames = {"truth": prediction.truth[:shown], "prediction": prediction.predicted[:shown]}
-    save_file({name: np.ascontiguousarray(of) for name, of in frames.items()}, folder / "frames.safetensors")
-    strip = Strip(metrics.context, prediction.truth[0], {variant: prediction.predicted[0]})
-    write_figure(folder / "strip.png", strip_figure(strip))
-    write_mp4(folder / "rollout.mp4", video(strip))
+    means = {name: of.mean(0) for name, of in steps.items()}
+    write_columns(folder / "errors.csv", {"step": np.arange(1, metrics.horizon + 1), **means})
+    write_columns(folder / "horizons.csv", {"episode": np.arange(len(last)), "last": last, "constant": constant})
+    write_components(folder, components)
+    (folder / PICTURES).mkdir(exist_ok=True)
+    truth, predicted = prediction.truth[:shown], prediction.predicted[:shown]
+    write_arrays(folder / OBSERVATIONS, {"truth": truth, "prediction": predicted})
+    if is_pixels(truth):
+        write_strip(folder / PICTURES, Strip(metrics.context, truth[0], {variant: predicted[0]}))
+        return
+    if frames is not None:
+        write_arrays(folder / FRAMES, {"frames": frames})
+    curves = Curves.of(components, metrics.context, truth[0], {variant: predicted[0]})
+    write_curves(folder / PICTURES, curves, None if frames is None else frames[0])
 
 
 def read_metrics(folder: Path) -> Metrics:
@@ -190,16 +207,21 @@ def read_metrics(folder: Path) -> Metrics:
 
 
 def read_errors(folder: Path) -> pd.DataFrame:
-    """Means over episodes for each predicted step."""
-    return read_table(folder / "errors.csv", dict.fromkeys(("step", *STEP_COLUMNS), NUMBER))
+    """Means over episodes for each predicted step; of pictures also their similarities."""
+    return read_table(folder / "errors.csv", dict.fromkeys(("step", *ERRORS), NUMBER))
 
 
 def read_horizons(folder: Path) -> pd.DataFrame:
-    """How many steps each episode's prediction stays better than the last frame, repeated, and than the mean frame."""
-    return read_table(folder / "horizons.csv", dict.fromkeys(("episode", "last_frame", "mean_frame"), NUMBER))
+    """How many steps each episode's prediction beats the last observation, repeated, and the constant mean."""
+    return read_table(folder / "horizons.csv", dict.fromkeys(("episode", "last", "constant"), NUMBER))
 
 
-def read_frames(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """True and predicted frames of the shown episodes.   → uint8 [shown, T, size, size, 3] each."""
-    arrays = read_arrays(folder / "frames.safetensors", ("truth", "prediction"))
+def read_observations(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """True and predicted observations of the shown episodes.   → [shown, T, *observation] each."""
+    arrays = read_arrays(folder / OBSERVATIONS, ("truth", "prediction"))
     return arrays["truth"], arrays["prediction"]
+
+
+def read_frames(folder: Path) -> np.ndarray:
+    """Pictures of the shown episodes of states.   → uint8 [shown, T, size, size, 3]."""
+    return read_arrays(folder / FRAMES, ("frames",))["frames"]

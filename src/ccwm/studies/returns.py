@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from ccwm.files import write_csv, write_json
 from ccwm.ops.statistics import bootstrap_mean, interquartile_mean, sample_sd
 from ccwm.readers import NUMBER, TEXT, read_record, read_table
 from ccwm.seeds import episode_seed
-from ccwm.studies.agents import agent_env, greedy_episode
+from ccwm.studies.agents import play
 
 
 class Return(NamedTuple):
@@ -49,13 +48,11 @@ class Metrics(NamedTuple):
 
 def greedy_returns(agent: Agent, *, episodes: int, seed: int, advance: Callable[[], None]) -> list[Return]:
     """Greedy episodes whose seeds are the same for every variant of ``seed``; ``advance`` is called after each."""
+    seeds = [episode_seed("evaluate", seed, index) for index in range(episodes)]
     rows = []
-    with closing(agent_env(agent)) as env:
-        for index in range(episodes):
-            chosen = episode_seed("evaluate", seed, index)
-            played = greedy_episode(agent, env, chosen)
-            rows.append(Return(index, chosen, played.total, len(played.episode.reward) - 1, played.success))
-            advance()
+    for index, played in enumerate(play(agent, seeds)):
+        rows.append(Return(index, seeds[index], played.total, len(played.episode.reward) - 1, played.success))
+        advance()
     return rows
 
 
@@ -67,34 +64,33 @@ def best_possible(task: str, time_limit: int) -> float | None:
 def summarise(rows: Sequence[Return], random_returns: Sequence[float], *, best: float | None) -> Metrics:
     """The evaluation's metrics; the score is 0 for the random policy and 1 for the best possible return."""
     totals, random = np.array([row.total for row in rows]), np.array(random_returns)
-    own, chance = bootstrap_mean(totals, seed=0), bootstrap_mean(random, seed=1)
     successes = [row.success for row in rows if row.success is not None]
     return Metrics(
         episodes=len(rows),
-        return_mean=float(totals.mean()),
-        return_sd=sample_sd(totals),
+        **_spread("return", totals, seed=0),
         return_iqm=float(interquartile_mean(totals)),
-        return_low=own.low,
-        return_high=own.high,
-        random_mean=float(random.mean()),
-        random_sd=sample_sd(random),
-        random_low=chance.low,
-        random_high=chance.high,
+        **_spread("random", random, seed=1),
         best_possible=best,
         score=None if best is None else float((totals.mean() - random.mean()) / (best - random.mean())),
         success_rate=float(np.mean(successes)) if successes else None,
     )
 
 
+def _spread(name: str, values: np.ndarray, *, seed: int) -> dict[str, Any]:
+    """Mean, standard deviation and the mean's interval, as ``Metrics`` names them."""
+    found = {"mean": float(values.mean()), "sd": sample_sd(values), **bootstrap_mean(values, seed=seed)._asdict()}
+    return {f"{name}_{of}": value for of, value in found.items()}
+
+
 def write_evaluation(folder: Path, metrics: Metrics, rows: Sequence[Return], random: pd.DataFrame) -> None:
     """Write ``metrics.json``, and ``returns.csv`` with the agent's episodes and then the random policy's."""
-    agent = [
+    write_json(folder / "metrics.json", metrics._asdict())
+    own = [
         {"episode": row.episode, "seed": row.seed, "policy": "agent", "return": row.total, "length": row.length}
         for row in rows
     ]
-    chance = [{str(name): value for name, value in row.items()} for row in random.to_dict("records")]
-    write_json(folder / "metrics.json", metrics._asdict())
-    write_csv(folder / "returns.csv", [*agent, *({**row, "policy": "random"} for row in chance)])
+    chance = random.assign(policy="random").to_dict("records")
+    write_csv(folder / "returns.csv", [*own, *({str(name): of for name, of in row.items()} for row in chance)])
 
 
 def read_metrics(folder: Path) -> Metrics:

@@ -92,8 +92,8 @@ class Outcome:
         """The best candidate on fresh seeds; None until each has been trained on them or has failed there."""
         if any(each.fresh is None for each in self.candidates):
             return None
-        checked = [(each.fresh_value, -each.searched.first_number, each) for each in self.candidates]
-        return max((each for each in checked if each[0] is not None), default=(None, 0, None))[2]
+        checked = [each for each in self.candidates if each.fresh_value is not None]
+        return max(checked, key=lambda each: (each.fresh_value, -each.searched.first_number), default=None)
 
 
 class Summary(TypedDict):
@@ -144,33 +144,24 @@ class Search:
         """The pictures of the search by name (`history`, `slice`, ...), as SVG files."""
         return {path.stem: path for path in sorted(self.folder.glob("*.svg"))}
 
-    @property
-    def run_id(self) -> str | None:
-        """The MLflow run of the search, where its record is there."""
-        record = self.folder / "run.json"
-        return str(json.loads(record.read_text("utf-8"))["run_id"]) if record.is_file() else None
-
 
 def write_search(folder: Path, outcome: Outcome, summary: Mapping[str, object]) -> None:
     """Write ``trials.csv``, ``candidates.csv`` and ``study.json``, which is the summary and what the outcome adds."""
-    won = outcome.winner
-    states = [row.state for row in outcome.rows]
+    won, states = outcome.winner, [row.state for row in outcome.rows]
     write_csv(folder / "trials.csv", (row.line() for row in outcome.rows))
     write_csv(folder / "candidates.csv", (each.line(winner=each is won) for each in outcome.candidates))
-    content = {
-        **summary,
+    added = {
         "trials": {state: states.count(state) for state in STATES},
         "commits": sorted({row.commit for row in outcome.rows if row.commit}),
         "winner": won and {**won.line(winner=True), "point": won.searched.point},
     }
-    write_json(folder / "study.json", content)
+    write_json(folder / "study.json", {**summary, **added})
 
 
 def read_search(folder: Path) -> Search:
     """Read what a search has written."""
-    return Search(
-        folder, read_summary(folder), _read_table(folder / "trials.csv"), _read_table(folder / "candidates.csv")
-    )
+    trials, candidates = (_read_table(folder / f"{name}.csv") for name in ("trials", "candidates"))
+    return Search(folder, read_summary(folder), trials, candidates)
 
 
 def read_summary(folder: Path) -> Summary:
@@ -178,10 +169,8 @@ def read_summary(folder: Path) -> Summary:
     path = folder / "study.json"
     if not path.is_file():
         known = sorted(each.parent.name for each in folder.parent.glob("*/study.json"))
-        raise UserError(
-            f"{path} is missing",
-            hint=f"`ccwm tune` writes it at the end of a search.{did_you_mean(folder.name, known)}",
-        )
+        hint = f"`ccwm tune` writes it at the end of a search.{did_you_mean(folder.name, known)}"
+        raise UserError(f"{path} is missing", hint=hint)
     summary: Summary = json.loads(path.read_text("utf-8"))
     return summary
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from ccwm.agents.export import Agent
 from ccwm.envs.change import UNCHANGED, Change
 from ccwm.files import write_csv, write_json
 from ccwm.ops.statistics import sample_sd
-from ccwm.readers import NUMBER, TEXT, BadResult, is_number, read_object, read_table
+from ccwm.readers import NUMBER, TEXT, BadResult, read_object, read_table
 from ccwm.seeds import episode_seed, named_seed
 from ccwm.settings.schema import Transfer
-from ccwm.studies.agents import agent_env, greedy_episode
+from ccwm.studies.agents import play
 
 UNCHANGED_ROW = "unchanged"
 COMPONENTS = {"R": "reward", "M": "mass", "F": "friction", "S": "stiffness", "L": "layout"}
@@ -49,47 +49,41 @@ class Metrics(NamedTuple):
     rows: dict[str, RowMetrics]
 
 
-def draw_change(settings: Transfer, components: list[str], *, seed: int, draw: int) -> Change:
+METRICS = TypeAdapter(Metrics, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def draw_change(settings: Transfer, components: Sequence[str], *, seed: int, draw: int) -> Change:
     """One changed environment of a row, a function of its name, the seed and the draw."""
     rng = np.random.default_rng(named_seed("transfer", seed, "+".join(components), draw))
-    lists: dict[str, list[Any]] = {
-        "R": settings.reward,
-        "M": settings.mass,
-        "F": settings.friction,
-        "S": settings.stiffness,
-        "L": settings.layouts,
-    }
-    chosen: dict[str, Any] = {COMPONENTS[c]: lists[c][rng.integers(len(lists[c]))] for c in components}
+    values = {**dict(settings), "layout": settings.layouts}
+    chosen: dict[str, Any] = {}
+    for name in (COMPONENTS[letter] for letter in components):
+        chosen[name] = values[name][rng.integers(len(values[name]))]
     return Change(units=settings.units, **chosen)
 
 
 def describe(change: Change) -> str:
-    """What differs, as a person reads it: `reward 2 · mass 0.5`."""
-    values = {name: getattr(change, name) for name in COMPONENTS.values()}
-    changed = {name: value for name, value in values.items() if value != getattr(UNCHANGED, name)}
-    return " · ".join(f"{name} {_short(value)}" for name, value in changed.items()) or "nothing"
-
-
-def _short(value: object) -> str:
-    if isinstance(value, tuple):
-        return "/".join(f"{number:g}" for number in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """What differs, as a person reads it: `reward 2 · mass 0.5 · friction 1.5/4/3`."""
+    words = []
+    for name in COMPONENTS.values():
+        value = getattr(change, name)
+        if value != getattr(UNCHANGED, name):
+            parts = value if isinstance(value, tuple) else (value,)
+            words.append(f"{name} {'/'.join(part if isinstance(part, str) else f'{part:g}' for part in parts)}")
+    return " · ".join(words) or "nothing"
 
 
 def transfer_returns(agent: Agent, settings: Transfer, *, seed: int, advance: Callable[[], None]) -> list[Transferred]:
-    """Every row's draws, and as many unchanged episodes; episode seeds depend on the draw alone."""
-    rows: list[tuple[str, int, Change]] = [(UNCHANGED_ROW, draw, UNCHANGED) for draw in range(settings.draws)]
-    for components in settings.rows:
-        for draw in range(settings.draws):
-            change = draw_change(settings, list(components), seed=seed, draw=draw)
-            rows.append(("+".join(components), draw, change))
+    """As many unchanged episodes as every row has draws, then the rows'; episode seeds depend on the draw alone."""
     results = []
-    for row, draw, change in rows:
-        chosen = episode_seed("transfer-episode", seed, draw)
-        with closing(agent_env(agent, change)) as env:
-            total = greedy_episode(agent, env, chosen).total / change.reward
-        results.append(Transferred(row, draw, chosen, describe(change), total))
-        advance()
+    for components in ((), *settings.rows):
+        for draw in range(settings.draws):
+            change = draw_change(settings, components, seed=seed, draw=draw) if components else UNCHANGED
+            chosen = episode_seed("transfer-episode", seed, draw)
+            (played,) = play(agent, [chosen], change=change)
+            row, total = "+".join(components) or UNCHANGED_ROW, played.total / change.reward
+            results.append(Transferred(row, draw, chosen, describe(change), total))
+            advance()
     return results
 
 
@@ -113,19 +107,11 @@ def write_transfer(folder: Path, metrics: Metrics, results: Sequence[Transferred
 def read_metrics(folder: Path) -> Metrics:
     """The metrics of a finished study."""
     path = folder / "metrics.json"
-    content = read_object(path)
-
-    def row(name: str, value: Any) -> RowMetrics:
-        numbers: list[Any] = [value.get(key) if isinstance(value, dict) else None for key in RowMetrics._fields]
-        if not all(map(is_number, numbers)):
-            raise BadResult(f"{path}: {name!r} does not hold the numbers {', '.join(RowMetrics._fields)}")
-        return RowMetrics(*numbers)
-
-    rows = content.get("rows")
-    if not isinstance(rows, dict):
-        raise BadResult(f"{path} lacks the key 'rows'")
-    unchanged = row(UNCHANGED_ROW, content.get(UNCHANGED_ROW))
-    return Metrics(unchanged, {name: row(f"rows/{name}", value) for name, value in rows.items()})
+    try:
+        return METRICS.validate_python(read_object(path))
+    except ValidationError as error:
+        found = error.errors()[0]
+        raise BadResult(f"{path}: {'/'.join(map(str, found['loc']))!r}: {found['msg']}") from None
 
 
 def read_returns(folder: Path) -> pd.DataFrame:

@@ -25,10 +25,9 @@ import pandas as pd
 from torch import Tensor
 
 from ccwm.agents.export import Agent
+from ccwm.agents.truncation import Truncation
 from ccwm.files import write_csv
-from ccwm.ops.truncation import adaptive_mask, algorithm1_mask
-from ccwm.readers import FLAG, NUMBER, OPTIONAL, TEXT, read_table
-from ccwm.settings.agent import Truncation
+from ccwm.studies.tables import read_rows
 from ccwm.studies.trajectories import Seen
 
 RULES = ("prose", "algorithm1")
@@ -71,13 +70,11 @@ class Quality(NamedTuple):
 
 def count(kept: np.ndarray, irreversible: np.ndarray) -> Counts:
     """Compare one episode's mask with its truth.   bool [L] each; irreversible[t] is the transition into t."""
-    gone = ~kept
+    gone, detections = ~kept, runs(~kept)
     true = irreversible.copy()
     true[:-1] |= irreversible[1:]
     leaves = gone.copy()  # the transition into t
     leaves[1:] |= gone[:-1]
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]).astype(np.int8)))
-    runs = edges.reshape(-1, 2)  # first state of each run, and the first one after it
     return Counts(
         states=len(kept),
         truncated=int(gone.sum()),
@@ -85,14 +82,14 @@ def count(kept: np.ndarray, irreversible: np.ndarray) -> Counts:
         hit=int((gone & true).sum()),
         events=int(irreversible.sum()),
         found=int((leaves & irreversible).sum()),
-        detections=len(runs),
-        right=sum(bool(irreversible[first : after + 1].any()) for first, after in runs),
+        detections=len(detections),
+        right=sum(bool(irreversible[first : after + 1].any()) for first, after in detections),
     )
 
 
-def lookback(settings: Truncation) -> int:
-    """τ, which is S where the settings leave it open."""
-    return settings.window if settings.lookback is None else settings.lookback
+def runs(flags: np.ndarray) -> np.ndarray:
+    """Where each maximal run of True begins, and the first place after it.   bool [L] → int [runs, 2]."""
+    return np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
 
 
 def own_threshold(agent: Agent) -> float:
@@ -105,14 +102,10 @@ def mask(agent: Agent, value: Tensor, *, rule: str | None = None, threshold: flo
 
     The rule and η that are not given are the agent's own.
     """
-    settings = agent.card.config.truncation
-    threshold = own_threshold(agent) if threshold is None else threshold
-    column = value.unsqueeze(1)
-    if (rule or settings.rule) == "algorithm1":
-        kept = algorithm1_mask(column, threshold=threshold, window=settings.window)
-    else:
-        kept = adaptive_mask(column, threshold=threshold, window=settings.window, lookback=lookback(settings))
-    return kept[:, 0].cpu().numpy()
+    own = agent.card.config.truncation
+    chosen = {"rule": rule or own.rule, "threshold": own_threshold(agent) if threshold is None else threshold}
+    truncation = Truncation(own.model_copy(update={**chosen, "mode": "adaptive"}), discount=1.0)
+    return truncation.mask(value.unsqueeze(1))[:, 0].cpu().numpy()
 
 
 def truncation_quality(agent: Agent, seen: Sequence[Seen], *, thresholds: Sequence[float]) -> list[Quality]:
@@ -121,18 +114,11 @@ def truncation_quality(agent: Agent, seen: Sequence[Seen], *, thresholds: Sequen
     rows = []
     for rule in RULES:
         for threshold in sorted({*thresholds, own}):
-            each = [
-                count(mask(agent, of.value, rule=rule, threshold=threshold), of.episode.irreversible) for of in seen
-            ]
-            rows.append(
-                quality(
-                    Counts(*map(sum, zip(*each, strict=True))),
-                    rule=rule,
-                    threshold=threshold,
-                    own=rule == agent.card.config.truncation.rule and threshold == own,
-                    episodes=len(each),
-                )
-            )
+            masks = [mask(agent, of.value, rule=rule, threshold=threshold) for of in seen]
+            each = [count(kept, of.episode.irreversible) for kept, of in zip(masks, seen, strict=True)]
+            is_own = rule == agent.card.config.truncation.rule and threshold == own
+            total = Counts(*map(sum, zip(*each, strict=True)))
+            rows.append(quality(total, rule=rule, threshold=threshold, own=is_own, episodes=len(each)))
     return rows
 
 
@@ -167,9 +153,7 @@ def harmonic_mean(precision: float | None, recall: float | None) -> float | None
     """2PR / (P + R); 0 where both are 0, and where nothing was found though there was something to find."""
     if recall is None:
         return None
-    if precision is None or precision + recall == 0:
-        return 0.0
-    return 2 * precision * recall / (precision + recall)
+    return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
 
 
 def write_truncation(folder: Path, rows: Sequence[Quality]) -> None:
@@ -179,5 +163,4 @@ def write_truncation(folder: Path, rows: Sequence[Quality]) -> None:
 
 def read_truncation(folder: Path) -> pd.DataFrame:
     """A line for each rule and η, as in ``Quality``."""
-    kinds = {name: OPTIONAL if "None" in str(kind) else NUMBER for name, kind in Quality.__annotations__.items()}
-    return read_table(folder / "truncation.csv", {**kinds, "rule": TEXT, "own": FLAG})
+    return read_rows(folder / "truncation.csv", Quality)
