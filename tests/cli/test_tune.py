@@ -92,10 +92,10 @@ def test_apply_refuses_what_is_not_there_or_would_not_validate(project: Path, cc
     publish(project, winner=None)
     assert "no winner" in ccwm("apply")[2]
     shutil.rmtree(project / "results")
-    publish(project, winner={"trial": 1, "point": {"truncation.window": 12}})
+    publish(project, winner={"trial": 1, "point": {"truncation.window": 16}})
     code, _, err = ccwm("apply", "--yes")
     assert code == 2
-    assert "truncation.window (12) must be below train.length (12)" in err
+    assert "truncation.window (16) must be below train.length (16)" in err
     assert (project / "params.yaml").read_bytes() == (ROOT / "presets" / "quick.yaml").read_bytes()
 
 

@@ -11,17 +11,8 @@ from mlflow import MlflowClient
 from tracking_helpers import CELL, Outage, Server, StartRun
 
 from ccwm.cells import Cell
-from ccwm.tracking import Run, ensure_store, stage_run, tracking_uri
-
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A created store without runs: its migrations take seconds, so they run once for all tests."""
-    database = tmp_path_factory.mktemp("store") / "mlflow.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
-        ensure_store()
-    return database
+from ccwm.settings.schema import Tracking
+from ccwm.tracking import Run, stage_run, tracking_uri
 
 
 @pytest.fixture
@@ -34,9 +25,9 @@ def fresh_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def project(fresh_project: Path, empty_database: Path) -> Path:
+def project(fresh_project: Path, empty_store: Path) -> Path:
     """An empty project with a sqlite store."""
-    shutil.copyfile(empty_database, fresh_project / "mlflow.db")
+    shutil.copyfile(empty_store, fresh_project / "mlflow.db")
     return fresh_project
 
 
@@ -44,9 +35,11 @@ def project(fresh_project: Path, empty_database: Path) -> Path:
 def start_run() -> StartRun:
     """``stage_run`` with everything that a test does not care about."""
 
-    def start(cell: Cell = CELL, **changes: Any) -> AbstractContextManager[Run]:
-        given: dict[str, Any] = {"settings": {}, "settings_hash": "abc123", "experiment": "ccwm", "timeout": 20.0}
-        return stage_run(cell, **(given | {"spool": Path("spool")} | changes))
+    def start(
+        cell: Cell = CELL, *, experiment: str = "ccwm", timeout: float = 20.0, **changes: Any
+    ) -> AbstractContextManager[Run]:
+        given: dict[str, Any] = {"settings": {}, "tags": {"settings_hash": "abc123"}, "spool": Path("spool")}
+        return stage_run(cell, Tracking(experiment=experiment, timeout=timeout), **(given | changes))
 
     return start
 
@@ -58,10 +51,10 @@ def client() -> Callable[[], MlflowClient]:
 
 
 @pytest.fixture(scope="session")
-def server_process(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server_process(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests, since its start takes seconds; each test starts and kills it as it needs."""
     directory = tmp_path_factory.mktemp("server")
-    shutil.copyfile(empty_database, directory / "mlflow.db")
+    shutil.copyfile(empty_store, directory / "mlflow.db")
     process = Server(directory)
     yield process
     process.kill()
@@ -69,13 +62,13 @@ def server_process(empty_database: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(params=["outage", pytest.param("server", marks=pytest.mark.slow)])
 def server(
-    request: pytest.FixtureRequest, fresh_project: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, fresh_project: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Server | Outage:
     """The store of an empty project, which can be killed and started: a real server, or a sqlite store that refuses."""
     if request.param == "server":
         real: Server = request.getfixturevalue("real_server")
         return real
-    shutil.copyfile(empty_database, fresh_project / "mlflow.db")
+    shutil.copyfile(empty_store, fresh_project / "mlflow.db")
     outage = Outage()
     monkeypatch.setattr("ccwm.tracking.store.connect", outage.connect)
     return outage

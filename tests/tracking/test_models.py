@@ -71,6 +71,13 @@ def test_a_logged_agent_is_registered_and_acts_as_before(
         model.predict(frames[0][:, :16])
 
 
+def test_a_signature_takes_pixels_or_states_as_the_card_says(exported: Path) -> None:
+    assert agent_signature(exported).inputs.to_dict()[0]["tensor-spec"] == {"dtype": "uint8", "shape": (-1, 32, 32, 3)}
+    card = json.loads((exported / "agent.json").read_text())
+    (exported / "agent.json").write_text(json.dumps(card | {"observation_shape": [24], "observation_dtype": "float32"}))
+    assert agent_signature(exported).inputs.to_dict()[0]["tensor-spec"] == {"dtype": "float32", "shape": (-1, 24)}
+
+
 def test_a_registered_agent_is_loaded_without_running_its_code(
     exported: Path, start_run: StartRun, project: Path
 ) -> None:

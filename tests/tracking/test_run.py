@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,38 +11,32 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from project import Process
 from tracking_helpers import CELL, StartRun
 
-from ccwm.tracking import sync
+from ccwm.settings.schema import Tracking
+from ccwm.tracking import stage_run, sync
 from ccwm.tracking.run import flat_params
-from ccwm.tracking.spool import Spool
+from ccwm.tracking.spool import Identity, Spool
 
 Client = Callable[[], MlflowClient]
 
-TRAINER = """
-import signal, sys, time
-from pathlib import Path
-from ccwm.cells import Cell
-from ccwm.tracking import stage_run
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-cell = Cell("train", "walker_walk", "ccwm", 0)
-given = {"settings": {}, "settings_hash": "abc123", "experiment": "ccwm", "timeout": 20, "spool": Path("spool")}
-with stage_run(cell, run_id="killed", **given) as run:
-    for step in range(10, 40, 10):
-        run.log_metrics({"loss": 1 / step}, env_steps=step)
-    print(run.run_id, flush=True)
-    time.sleep(60)
-"""
+
+def log_and_wait() -> None:
+    """In a process: a trainer that logs steps 10, 20 and 30, names its run and waits for a signal."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with stage_run(CELL, Tracking(timeout=20), settings={}, tags={}, run_id="killed", spool=Path("spool")) as run:
+        for step in range(10, 40, 10):
+            run.log_metrics({"loss": 1 / step}, env_steps=step)
+        print(run.run_id, flush=True)
+        time.sleep(60)
 
 
-def signalled_trainer(number: signal.Signals) -> tuple[str, int]:
+def signalled_trainer(root: Path, signum: signal.Signals) -> tuple[str, int]:
     """The id and the exit code of a trainer that logged steps 10, 20, 30 and was then sent a signal."""
-    trainer = subprocess.Popen([sys.executable, "-c", TRAINER], stdout=subprocess.PIPE, text=True)
-    assert trainer.stdout is not None
-    run_id = trainer.stdout.readline().strip()
-    os.kill(trainer.pid, number)
-    trainer.communicate(timeout=60)
-    return run_id, trainer.returncode
+    trainer = Process(log_and_wait, root=root, log=root / "trainer.log")
+    trainer.wait_until(lambda: trainer.said.endswith("\n"))
+    return trainer.said.strip(), trainer.signal(signum)
 
 
 def history(client: MlflowClient, run_id: str, key: str) -> list[tuple[int, float]]:
@@ -51,16 +44,17 @@ def history(client: MlflowClient, run_id: str, key: str) -> list[tuple[int, floa
 
 
 def test_a_run_says_what_it_was(project: Path, start_run: StartRun, client: Client) -> None:
-    (project / "curve.csv").write_text("1,2\n")
+    (project / "curves").mkdir()
+    (project / "curves" / "curve.csv").write_text("1,2\n")
     (project / "videos").mkdir()
     (project / "videos" / "a.mp4").write_bytes(b"video")
     settings = {"model": {"depth": 32, "continues": False}, "study": {"seeds": [0, 1]}, "title": "x" * 7000}
     with start_run(settings=settings) as run:
         run.log_metrics({"loss": 2.0, "return": 10.0}, env_steps=1000)
         run.log_metrics({"loss": 1.5}, env_steps=2000)
-        run.log_artifact(project / "curve.csv", "curves")
+        run.log_artifact(project / "curves")
         run.log_artifact(project / "videos")
-        (project / "curve.csv").write_text("changed after it was logged")
+        (project / "curves" / "curve.csv").write_text("changed after it was logged")
     stored = client().get_run(run.run_id)
     assert (stored.info.run_name, stored.info.status) == ("ccwm · walker_walk · seed 0", "FINISHED")
     tags = {"stage": "train", "task": "walker_walk", "variant": "ccwm", "seed": "0", "settings_hash": "abc123"}
@@ -114,7 +108,7 @@ def test_how_a_run_ends(error: BaseException, status: str, project: Path, start_
 
 
 def test_sigterm_ends_as_killed(project: Path, client: Client) -> None:
-    run_id, code = signalled_trainer(signal.SIGTERM)
+    run_id, code = signalled_trainer(project, signal.SIGTERM)
     assert code == 143
     assert client().get_run(run_id).info.status == "KILLED"
 
@@ -122,7 +116,7 @@ def test_sigterm_ends_as_killed(project: Path, client: Client) -> None:
 def test_a_run_killed_with_9_resumes_as_one_run_with_no_point_twice(
     project: Path, start_run: StartRun, client: Client
 ) -> None:
-    run_id, _ = signalled_trainer(signal.SIGKILL)
+    run_id, _ = signalled_trainer(project, signal.SIGKILL)
     assert client().get_run(run_id).info.status == "RUNNING"
     with start_run(run_id="killed") as run:  # the checkpoint was written at step 20
         assert run.run_id == run_id
@@ -134,7 +128,7 @@ def test_a_run_killed_with_9_resumes_as_one_run_with_no_point_twice(
 
 
 def test_sync_ends_a_run_whose_process_is_gone(project: Path, client: Client) -> None:
-    spool = Spool.create(project / "spool", "gone", experiment="ccwm", name="train")
+    spool = Spool(project / "spool" / "gone", Identity(id="gone", experiment="ccwm", name="train"))
     spool.append("status", value="RUNNING")
     spool.append("metrics", env_steps=10, values={"loss": 0.1})
     spool.close()  # no status after RUNNING: as kill -9 leaves it
@@ -166,12 +160,12 @@ def test_a_store_that_does_not_know_the_run_gets_a_new_one(project: Path, start_
 
 
 def test_a_resumed_run_brings_its_history_to_a_new_store(
-    project: Path, start_run: StartRun, client: Client, monkeypatch: pytest.MonkeyPatch, empty_database: Path
+    project: Path, start_run: StartRun, client: Client, monkeypatch: pytest.MonkeyPatch, empty_store: Path
 ) -> None:
     with suppress(KeyboardInterrupt), start_run(run_id="moved") as first:
         first.log_metrics({"loss": 1.0}, env_steps=1)
         raise KeyboardInterrupt
-    (project / "new.db").write_bytes(empty_database.read_bytes())
+    (project / "new.db").write_bytes(empty_store.read_bytes())
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///new.db")
     with start_run(run_id="moved") as second:
         second.log_metrics({"loss": 0.5}, env_steps=2)

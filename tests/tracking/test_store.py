@@ -3,27 +3,25 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
-from tracking_helpers import Server
+from project import Process
+from tracking_helpers import CELL, Server
 
 from ccwm.errors import UserError
-from ccwm.tracking import tracking_uri
+from ccwm.settings.schema import Tracking
+from ccwm.tracking import stage_run, tracking_uri
 from ccwm.tracking.store import COLUMNS, check_store, connect, experiment_id, view_path
 
-START = """
-from pathlib import Path
-from ccwm.cells import Cell
-from ccwm.tracking import stage_run
-cell = Cell("train", "walker_walk", "ccwm", {seed})
-given = {{"settings": {{}}, "settings_hash": "abc", "experiment": "ccwm", "timeout": 60}}
-with stage_run(cell, spool=Path("spool{seed}"), **given) as run:
-    run.log_metrics({{"loss": {seed}.0}}, env_steps=1)
-"""
+
+def log_a_loss(seed: int) -> None:
+    """In a process: a run of this seed."""
+    spool = Path(f"spool{seed}")
+    with stage_run(replace(CELL, seed=seed), Tracking(timeout=60), settings={}, tags={}, spool=spool) as run:
+        run.log_metrics({"loss": float(seed)}, env_steps=1)
 
 
 def test_default_store_is_at_the_project_root(fresh_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,14 +64,10 @@ def test_outside_a_project_a_hint_is_given(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_first_starts_at_once_all_succeed(fresh_project: Path, processes: int) -> None:
     started = [
-        subprocess.Popen(
-            [sys.executable, "-c", START.format(seed=seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for seed in range(processes)
+        Process(log_a_loss, (seed,), root=fresh_project, log=fresh_project / f"{seed}.log") for seed in range(processes)
     ]
-    printed = [process.communicate(timeout=120) for process in started]
-    assert [process.returncode for process in started] == [0] * processes, printed
-    assert printed == [(b"", b"")] * processes  # neither mlflow nor alembic has anything to say
+    ended = [(process.end(), process.said) for process in started]
+    assert ended == [(0, "")] * processes  # neither mlflow nor alembic has anything to say
     found = MlflowClient(tracking_uri()).search_runs(["1"])
     assert sorted(run.data.metrics["loss"] for run in found) == list(range(processes))
     assert {run.info.status for run in found} == {"FINISHED"}

@@ -6,7 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import optuna
@@ -25,13 +25,17 @@ def project(tmp_path: Path, empty_store: Path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def searched(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Project:
-    """A project whose search has finished; read only."""
-    project = make_project(tmp_path_factory.mktemp("searched") / "project")
-    shutil.copyfile(empty_store, project.root / "mlflow.db")
-    search = project.run()
-    assert search.end() == 0, search.output
-    return project
+def searched(empty_store: Path, shared_folder: Callable[..., Path]) -> Project:
+    """A project whose search has finished twice, the first time with two trials (two.csv); read only."""
+
+    def fill(folder: Path) -> None:
+        project = make_project(folder / "project")
+        shutil.copyfile(empty_store, project.root / "mlflow.db")
+        project.run("--trials", "2")
+        shutil.copyfile(project.results / "trials.csv", project.root / "two.csv")
+        project.run()
+
+    return Project(shared_folder("searched", fill) / "project")
 
 
 def find(name: str) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 import torch
 
-from ccwm.tuning.measures import MEASURES, f1_score
+from ccwm.settings.tune import Tune
+from ccwm.tuning.measures import MEASURES, f1_score, measure_curve
 
 
 def test_measures_of_a_learning_curve() -> None:
     rows = [(0, 0.0), (100, 10.0), (400, 10.0)]
     curve = [{"env_steps": at, "updates": at, "return_mean": value} for at, value in rows]
-    auc, final = MEASURES["auc"].of_curve, MEASURES["final"].of_curve
-    assert auc is not None
-    assert final is not None
-    assert auc(curve) == pytest.approx(8.75)  # (100 · 5 + 300 · 10) / 400
-    assert auc(curve[:1]) == 0.0
-    assert final(curve) == 10.0
+    assert measure_curve("auc", curve) == pytest.approx(8.75)  # (100 · 5 + 300 · 10) / 400
+    assert measure_curve("auc", curve[:1]) == 0.0
+    assert measure_curve("final", curve) == 10.0
+    assert measure_curve("truncation_f1", curve) is None
 
 
 def test_f1_counts_over_all_masks_together() -> None:
@@ -28,5 +29,5 @@ def test_f1_counts_over_all_masks_together() -> None:
     assert f1_score([(nothing, ~nothing)]) == 0.0
 
 
-def test_every_measure_can_be_taken() -> None:
-    assert all(measure.of_curve or measure.of_agent for measure in MEASURES.values())
+def test_every_measure_of_the_settings_has_a_title() -> None:
+    assert set(MEASURES) == set(get_args(Tune.model_fields["measure"].annotation))

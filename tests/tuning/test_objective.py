@@ -16,9 +16,9 @@ from tuning_project import make_settings
 from ccwm.studies.search import Outcome
 from ccwm.training.finite import NotFinite
 from ccwm.tuning.objective import Objective, Steps
-from ccwm.tuning.outcome import read_outcome
+from ccwm.tuning.points import make_space
 from ccwm.tuning.sampling import MedianAtStep
-from ccwm.tuning.validation import make_space
+from ccwm.tuning.study import read_outcome
 
 
 def test_steps_of_several_seeds_are_one_rising_line() -> None:
@@ -86,7 +86,7 @@ class Silent:
 
 def make_objective(
     heights: dict[int, float], *, study: optuna.Study | None = None, pruner: BasePruner | None = None
-) -> Objective:
+) -> tuple[optuna.Study, Objective]:
     study = study or optuna.create_study(
         direction="maximize", sampler=RandomSampler(seed=0), pruner=pruner or NopPruner()
     )
@@ -96,13 +96,13 @@ def make_objective(
         return read_outcome(study, optuna.create_study(), top=1)
 
     table: Any = Silent()
-    return Objective(study, make_space(runner.settings), runner, table, outcome, fresh=False)
+    return study, Objective(make_space(runner.settings), runner, table, outcome)
 
 
 def test_a_value_is_the_mean_over_seeds_and_so_is_every_report() -> None:
-    objective = make_objective({0: 4.0, 1: 8.0})
-    objective.study.optimize(objective, n_trials=1)
-    (trial,) = objective.study.trials
+    study, objective = make_objective({0: 4.0, 1: 8.0})
+    study.optimize(objective, n_trials=1)
+    (trial,) = study.trials
     assert trial.value == 6.0
     assert trial.user_attrs["seeds"] == {"0": 4.0, "1": 8.0}
     # Seed 0 takes the steps to 200; with the second seed, a report is the mean of 4 and what that has reached.
@@ -113,8 +113,7 @@ def test_a_value_is_the_mean_over_seeds_and_so_is_every_report() -> None:
 
 
 def test_a_retry_takes_over_the_finished_seeds_and_their_reports() -> None:
-    objective = make_objective({0: -1.0, 1: 8.0})  # seed 0 could not be trained again
-    study = objective.study
+    study, objective = make_objective({0: -1.0, 1: 8.0})  # seed 0 could not be trained again
     study.add_trial(
         optuna.create_trial(
             state=TrialState.WAITING,
@@ -133,22 +132,22 @@ def test_a_retry_takes_over_the_finished_seeds_and_their_reports() -> None:
 
 
 def test_a_hopeless_trial_is_pruned_in_its_second_seed_and_an_anchor_is_not() -> None:
-    good = make_objective({0: 8.0, 1: 8.0}, pruner=MedianAtStep(startup=1))
-    good.study.optimize(good, n_trials=1)
-    bad = make_objective({0: 9.0, 1: 1.0}, study=good.study)
-    bad.study.optimize(bad, n_trials=1)
-    pruned = bad.study.trials[1]
+    study, good = make_objective({0: 8.0, 1: 8.0}, pruner=MedianAtStep(startup=1))
+    study.optimize(good, n_trials=1)
+    _, bad = make_objective({0: 9.0, 1: 1.0}, study=study)
+    study.optimize(bad, n_trials=1)
+    pruned = study.trials[1]
     assert pruned.state == TrialState.PRUNED
     assert pruned.last_step == 240  # ahead in the first seed, behind at the first evaluation of the second
-    bad.study.enqueue_trial({}, user_attrs={"anchor": "default"})
-    bad.study.optimize(bad, n_trials=1)
-    assert bad.study.trials[2].value == 5.0
+    study.enqueue_trial({}, user_attrs={"anchor": "default"})
+    study.optimize(bad, n_trials=1)
+    assert study.trials[2].value == 5.0
 
 
 def test_a_loss_that_is_not_finite_fails_the_trial() -> None:
-    objective = make_objective({0: 1.0, 1: -1.0})
-    objective.study.optimize(objective, n_trials=1, catch=(NotFinite,))
-    (trial,) = objective.study.trials
+    study, objective = make_objective({0: 1.0, 1: -1.0})
+    study.optimize(objective, n_trials=1, catch=(NotFinite,))
+    (trial,) = study.trials
     assert trial.state == TrialState.FAIL
     with pytest.raises(NotFinite):
-        objective.study.optimize(objective, n_trials=1)
+        study.optimize(objective, n_trials=1)

@@ -24,4 +24,4 @@ def test_runs_nest_three_deep_with_params_metrics_and_state(searched: Project) -
     assert trials["0"].info.run_id in parents
     assert len(parents) == 2  # that of the search, and that on fresh seeds
     assert all("evaluation/return_mean" in run.data.metrics for run in seeds)
-    assert {run.data.params["train.updates"] for run in seeds} == {"4"}
+    assert {run.data.params["train.updates"] for run in seeds} == {"2"}

@@ -7,10 +7,11 @@ from typing import Any
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.samplers import RandomSampler
 from optuna.trial import TrialState, create_trial
 from tuning_project import make_settings
 
-from ccwm.tuning.sampling import MedianAtStep, make_pruner, make_sampler
+from ccwm.tuning.sampling import MedianAtStep, make_pruner, next_sampler
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -24,9 +25,11 @@ def test_a_restarted_process_proposes_new_points_and_a_repeated_search_the_same(
     def search(restarts: int) -> list[float]:
         storage = optuna.storages.InMemoryStorage()
         optuna.create_study(storage=storage, study_name="restarted", direction="maximize")
-        for _ in range(restarts):  # each one is a process that begins with the same seed
-            study = optuna.load_study(study_name="restarted", storage=storage, sampler=make_sampler(tune))
-            study.optimize(objective, n_trials=12 // restarts)
+        for _ in range(restarts):  # each one is a process that begins with the same settings
+            study = optuna.load_study(study_name="restarted", storage=storage)
+            for _ in range(12 // restarts):
+                study.sampler = next_sampler(study, tune)
+                study.optimize(objective, n_trials=1)
         return [trial.params["x"] for trial in study.trials]
 
     assert len(set(search(6))) == 12
@@ -69,7 +72,7 @@ def test_the_other_pruners_judge_trials_too(pruner: str) -> None:
         study_name="judged",
         direction="maximize",
         pruner=make_pruner(tune, first=40, last=400),
-        sampler=make_sampler(tune),
+        sampler=RandomSampler(seed=0),
     )
 
     def rising(trial: optuna.Trial) -> float:

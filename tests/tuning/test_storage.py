@@ -9,7 +9,8 @@ from pathlib import Path
 
 import optuna
 import pytest
-from tuning_project import SERVER, make_settings
+from project import SERVER
+from tuning_project import make_settings
 
 from ccwm.settings.tune import Tune
 from ccwm.tuning import storage as storages

@@ -1,4 +1,4 @@
-"""Studies that are begun, joined, begun again after a death, and refused."""
+"""Studies that are begun, joined, begun again after a death, refused, and read."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.pruners import NopPruner
-from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage, InMemoryStorage
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 from tuning_project import ROOT, STUDY, make_settings
 
 from ccwm.errors import UserError
 from ccwm.settings.parsing import BadParams
-from ccwm.tuning.study import ANCHOR, CANDIDATE, load_studies, open_fresh_study, open_study, queue_candidate
-from ccwm.tuning.validation import make_space
+from ccwm.studies.search import Candidate, TrialRow
+from ccwm.tuning.points import make_space
+from ccwm.tuning.study import (
+    ANCHOR,
+    CANDIDATE,
+    choose,
+    load_studies,
+    open_fresh_study,
+    open_study,
+    queue_candidates,
+    read_outcome,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +33,7 @@ def _presets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_tiny(storage: BaseStorage, **tune: Any) -> optuna.Study:
     settings = make_settings(**tune)
-    return open_study(settings, make_space(settings), storage, sampler=RandomSampler(seed=0), pruner=NopPruner())
+    return open_study(settings, make_space(settings), storage)
 
 
 def test_a_study_begins_with_the_anchors_once() -> None:
@@ -66,7 +74,7 @@ def test_other_settings_are_refused_by_key_and_a_longer_budget_is_not() -> None:
     with pytest.raises(BadParams) as refused:
         open_tiny(storage, seeds=[0, 2], overrides={"train.updates": 7})
     assert "tune.seeds was [0, 1], is now [0, 2]" in str(refused.value)
-    assert "train.updates was 4, is now 7" in str(refused.value)
+    assert "train.updates was 2, is now 7" in str(refused.value)
     assert "truncation.threshold" not in str(refused.value)  # searched, so that its default may change
 
 
@@ -75,8 +83,9 @@ def test_a_candidate_is_queued_once_for_the_fresh_seeds() -> None:
     settings = make_settings()
     fresh = open_fresh_study(open_tiny(storage), storage)
     point = {"truncation.threshold": 0.2, "truncation.window": 4, "truncation.lookback": 1}
+    best = Candidate(TrialRow(9, 7, "complete", "", point, 1.0, {0: 1.0}), None)
     for _ in range(2):
-        queue_candidate(fresh, make_space(settings), point, 7)
+        queue_candidates(fresh, make_space(settings), [best])
     (trial,) = fresh.trials
     assert trial.user_attrs[CANDIDATE] == 7
     assert make_space(settings).suggest(fresh.ask()) == point
@@ -88,3 +97,56 @@ def test_an_unknown_study_is_refused_with_the_known_ones() -> None:
     assert [study.study_name for study in load_studies(storage, STUDY)] == [STUDY, f"{STUDY}.fresh"]
     with pytest.raises(UserError, match=f"Did you mean '{STUDY}'"):
         load_studies(storage, "tny")
+
+
+def row(number: int, value: float, x: float, *, anchor: str = "", state: str = "complete") -> TrialRow:
+    return TrialRow(number, number, state, anchor, {"x": x}, value, {0: value})
+
+
+def test_the_best_different_points_and_the_default_are_candidates() -> None:
+    rows = [
+        row(0, 1.0, 0.0, anchor="default"),
+        row(1, 5.0, 0.1),
+        row(2, 4.0, 0.2),
+        row(3, 4.0, 0.2),  # the same point again
+        row(4, 3.0, 0.3),
+        row(5, 9.0, 0.4, state="pruned"),
+    ]
+    assert [each.trial for each in choose(rows, 1)] == [1, 0]
+    assert [each.trial for each in choose(rows, 3)] == [1, 2, 4, 0]
+    assert [each.trial for each in choose(rows, 9)] == [1, 2, 4, 0]
+    assert choose(rows[5:], 3) == []
+
+
+def add(study: optuna.Study, state: TrialState, value: float | None, **attributes: Any) -> None:
+    history = attributes.pop("retry_history", [])
+    reports = {1: 0.5, 2: 0.75}
+    study.add_trial(
+        create_trial(
+            state=state,
+            value=value,
+            user_attrs=attributes,
+            system_attrs={"retry_history": history},
+            intermediate_values=reports,
+        )
+    )
+
+
+def test_rows_are_the_trials_that_count() -> None:
+    study, fresh = optuna.create_study(direction="maximize"), optuna.create_study(direction="maximize")
+    add(study, TrialState.FAIL, None)
+    add(study, TrialState.RUNNING, None, point={"x": 1})
+    add(study, TrialState.COMPLETE, 2.0, point={"x": 2}, seeds={"0": 1.0, "1": 3.0}, retry_history=[0])
+    add(study, TrialState.WAITING, None)
+    add(fresh, TrialState.RUNNING, None, candidate=0)
+    outcome = read_outcome(study, fresh, top=1)
+    running, complete = outcome.rows
+    assert (running.trial, running.state, running.value) == (1, "running", 0.75)  # its last report
+    assert (complete.trial, complete.first_number, complete.value) == (2, 0, 2.0)
+    assert complete.seeds == {0: 1.0, 1: 3.0}
+    assert outcome.candidates[0].fresh is None
+    assert outcome.winner is None
+    add(fresh, TrialState.COMPLETE, 1.5, candidate=0, retry_history=[0], seeds={"100": 1.5})
+    winner = read_outcome(study, fresh, top=1).winner
+    assert winner is not None
+    assert (winner.searched.trial, winner.fresh_value) == (2, 1.5)

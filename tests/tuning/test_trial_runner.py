@@ -1,18 +1,21 @@
-"""One seed of a trial, trained as the train stage would train it."""
+"""One seed of a trial, trained as the train stage would train it, and the random episodes that it begins with."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 from tuning_project import STUDY, Project, make_settings
 
+from ccwm.cells import Cell, settings_hash
 from ccwm.training.history import Row
 from ccwm.training.signals import Interrupted
 from ccwm.tuning.runs import Runs
-from ccwm.tuning.trial_runner import Attempt, TrialRunner
+from ccwm.tuning.trial_runner import Attempt, TrialRunner, first_episodes
 
+TASK = "maze_two_rooms"
 POINT = {"truncation.threshold": 0.1, "truncation.window": 3, "truncation.lookback": 1}
 
 
@@ -58,3 +61,29 @@ def test_agents_of_all_trials_stay_where_all_are_kept(tmp_path: Path, monkeypatc
     TrialRunner(settings, Runs(settings, "0" * 32)).keep_agents_of(set())
     assert kept.exists()
     shutil.rmtree(kept)
+
+
+def test_episodes_are_collected_once_unless_the_pipeline_has_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = make_settings()
+    place = first_episodes(settings, TASK, 0)
+    assert place.parts[:3] == (".work", "tune", "data")
+    manifest = place / "train" / "manifest.jsonl"
+    assert len(manifest.read_text().splitlines()) == 2
+    written = manifest.stat().st_mtime_ns
+    assert first_episodes(settings, TASK, 0) == place
+    assert manifest.stat().st_mtime_ns == written
+
+    cell = Cell("collect", TASK, seed=0)
+    place.rename(tmp_path / "moved")
+    cell.data.parent.mkdir(parents=True)
+    (tmp_path / "moved").rename(cell.data)
+    cell.record.parent.mkdir(parents=True)
+    cell.record.write_text(json.dumps({"settings_hash": settings_hash(settings, cell)}))
+    assert first_episodes(settings, TASK, 0) == cell.data
+    cell.record.write_text(json.dumps({"settings_hash": "other"}))
+    assert first_episodes(settings, TASK, 0) == place
+    cell.record.unlink()  # it is no output of DVC, so that it may be missing
+    assert first_episodes(settings, TASK, 0) == place

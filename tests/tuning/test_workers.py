@@ -13,11 +13,11 @@ import pytest
 from filelock import FileLock
 from optuna import Study
 from optuna.trial import TrialState
-from tuning_project import SERVER
+from project import SERVER
 
 from ccwm.training.finite import NotFinite
 from ccwm.tuning.storage import JournalLock
-from ccwm.tuning.workers import RETRIES, WORKER, Workers, counted, first_number, given_back
+from ccwm.tuning.workers import RETRIES, WORKER, Workers, counted, first_number
 
 
 def make_study(folder: Path) -> Study:
@@ -46,15 +46,15 @@ def work(folder: Path, trials: int, begun: Any, *, hang: bool) -> None:
         for _ in range(trials):
             with workers.lock:
                 trial = study.ask()
-                workers.own(trial)
-            value = trial.suggest_float("x", 0.0, 1.0)
-            begun.put(trial.number)
-            if hang:
-                trial.report(0.25, 1)
-                trial.set_user_attr("seeds", {"0": 0.25})
-                begun.put("hanging")
-                signal.pause()
-            study.tell(trial, value)
+                with workers.running(trial):  # which frees the lock
+                    value = trial.suggest_float("x", 0.0, 1.0)
+                    begun.put(trial.number)
+                    if hang:
+                        trial.report(0.25, 1)
+                        trial.set_user_attr("seeds", {"0": 0.25})
+                        begun.put("hanging")
+                        signal.pause()
+                    study.tell(trial, value)
 
 
 def test_the_trial_of_a_killed_process_is_retried_with_what_it_had_finished(tmp_path: Path, workers: Workers) -> None:
@@ -83,13 +83,13 @@ def test_the_trial_of_a_killed_process_is_retried_with_what_it_had_finished(tmp_
 
     assert len(counted(study.trials)) == 6  # neither what is retried nor what waits counts
     trial = study.ask()
-    workers.own(trial)
-    again = study.trials[trial.number]
-    assert first_number(again) == hanging
-    assert trial.suggest_float("x", 0.0, 1.0) == study.trials[hanging].params["x"]
-    assert trial.user_attrs["seeds"] == {"0": 0.25}
-    assert again.intermediate_values == {1: 0.25}
-    study.tell(trial, 1.0)
+    with workers.running(trial):
+        again = study.trials[trial.number]
+        assert first_number(again) == hanging
+        assert trial.suggest_float("x", 0.0, 1.0) == study.trials[hanging].params["x"]
+        assert trial.user_attrs["seeds"] == {"0": 0.25}
+        assert again.intermediate_values == {1: 0.25}
+        study.tell(trial, 1.0)
     assert len(counted(study.trials)) == 7
     assert [each.state for each in study.trials].count(TrialState.FAIL) == 1
 
@@ -134,8 +134,7 @@ def test_a_trial_that_is_given_back_is_retried_however_often(
     study = make_study(tmp_path)
 
     def interrupted(trial: optuna.Trial) -> float:
-        workers.own(trial)
-        with given_back(study, trial, blamed=(NotFinite,)):
+        with workers.running(trial):
             raise error
 
     for attempt in range(RETRIES + 2):
@@ -150,8 +149,7 @@ def test_a_trial_that_fails_by_its_own_fault_is_not_retried(tmp_path: Path, work
     study = make_study(tmp_path)
 
     def blamed(trial: optuna.Trial) -> float:
-        workers.own(trial)
-        with given_back(study, trial, blamed=(NotFinite,)):
+        with workers.running(trial):
             raise NotFinite("the loss is NaN")
 
     with workers.lock:
@@ -164,8 +162,7 @@ def test_a_pruned_trial_is_not_retried(tmp_path: Path, workers: Workers) -> None
     study = make_study(tmp_path)
 
     def pruned(trial: optuna.Trial) -> float:
-        workers.own(trial)
-        with given_back(study, trial, blamed=(NotFinite,)):
+        with workers.running(trial):
             raise optuna.TrialPruned
 
     with workers.lock:

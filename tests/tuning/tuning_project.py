@@ -1,19 +1,11 @@
-"""A tiny project with a search, and its processes, which can be killed.
-
-Processes come from a fork server that has imported torch, Lightning, MLflow and Optuna once.
-"""
+"""A tiny project with a search, and its processes, which can be killed."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import runpy
 import shutil
 import signal
 import sys
-import time
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,14 +13,15 @@ from typing import Any
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Run
+from project import ROOT, Process
 
+from ccwm.cli.app import main
 from ccwm.settings.loading import whole_settings
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Settings
 from ccwm.settings.tune import Parameter
 from ccwm.tuning.space import Space
 
-ROOT = Path(__file__).parents[2]
 STUDY = "tiny"
 
 TINY: dict[str, dict[str, Any]] = {
@@ -39,7 +32,7 @@ TINY: dict[str, dict[str, Any]] = {
     "train": {
         "env_steps": 160,
         "update_every": 40,
-        "updates": 4,
+        "updates": 2,
         "batch": 2,
         "length": 6,
         "evaluate_every": 40,
@@ -63,9 +56,6 @@ TINY: dict[str, dict[str, Any]] = {
 
 KEYS = list(TINY["tune"]["space"])
 SPACE = Space({key: Parameter(**entry) for key, entry in TINY["tune"]["space"].items()})
-
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["ccwm.tuning.search", "ccwm.cli.tune", "mlflow.pyfunc", "sklearn.ensemble"])
 
 
 @cache
@@ -99,15 +89,20 @@ class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def start(self, *arguments: str, name: str = "tune") -> SearchProcess:
-        """`python pipeline/tune.py` as a process of its own."""
-        return SearchProcess(self.root, arguments, self.root / f"{name}.log")
+    def copy(self, root: Path) -> Project:
+        """The same project elsewhere."""
+        shutil.copytree(self.root, root)
+        return Project(root)
 
-    def run(self, *arguments: str) -> SearchProcess:
-        """The same, from its start to its end."""
+    def start(self, *arguments: str, name: str = "tune") -> Process:
+        """`ccwm tune` as a process of its own."""
+        return Process(run_search, arguments, root=self.root, log=self.root / f"{name}.log")
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """What it said, from its start to its end with this exit code."""
         process = self.start(*arguments)
-        process.end()
-        return process
+        assert process.end() == code, process.said
+        return process.said
 
     @property
     def results(self) -> Path:
@@ -127,9 +122,13 @@ class Project:
     def checkpoints(self) -> list[Path]:
         return list((self.root / ".work" / "tune" / STUDY / "work").glob("*/*/checkpoints/*.pt"))
 
-    def training(self) -> set[Path]:
-        """The trials that have left a checkpoint and are not over."""
-        return {path.parents[2] for path in self.checkpoints()}
+    def kill_one(self, first: Process, second: Process) -> Process:
+        """Kill -9 whichever of two searches has written the first checkpoint; return the other one."""
+        first.wait_until(self.checkpoints)
+        holder = (self.checkpoints()[0].parents[1] / "holder").read_text()
+        victim, survivor = (first, second) if holder == f"process {first.pid}" else (second, first)
+        victim.signal(signal.SIGKILL)
+        return survivor
 
     def runs(self, stage: str) -> list[Run]:
         client = MlflowClient(f"sqlite:///{self.root}/mlflow.db")
@@ -137,53 +136,16 @@ class Project:
         return list(client.search_runs([experiment.experiment_id], f"tags.stage = '{stage}'")) if experiment else []
 
 
-class SearchProcess:
-    """A running search."""
-
-    def __init__(self, root: Path, arguments: tuple[str, ...], log: Path) -> None:
-        self._log = log
-        self._process = SERVER.Process(daemon=True, target=run_search, args=(root, arguments, log))
-        self._process.start()
-
-    def wait_until(self, happened: Callable[[], object]) -> None:
-        """Return the moment that it happened; the search must still be running."""
-        while not happened():
-            assert self._process.is_alive(), f"the search ended too early: {self.output}"
-            time.sleep(0.005)
-
-    def kill(self, signum: signal.Signals = signal.SIGKILL) -> int:
-        """Send a signal, and return the exit code."""
-        assert self._process.pid is not None
-        os.kill(self._process.pid, signum)
-        return self.end()
-
-    def end(self) -> int:
-        """Wait for the end, and return the exit code."""
-        self._process.join()  # a hang is ended by the suite's own limit
-        assert self._process.exitcode is not None
-        return self._process.exitcode
-
-    @property
-    def output(self) -> str:
-        return self._log.read_text() if self._log.exists() else ""
-
-
-def run_search(root: Path, arguments: tuple[str, ...], log: Path) -> None:
-    """In a fresh process: be `python pipeline/tune.py <arguments>` in ``root``."""
-    os.chdir(root)
-    os.environ.pop("MLFLOW_TRACKING_URI", None)
-    with log.open("w") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    sys.argv = ["pipeline/tune.py", *arguments]
-    runpy.run_path("pipeline/tune.py", run_name="__main__")
+def run_search(*arguments: str) -> None:
+    """Be `ccwm tune <arguments>`."""
+    sys.argv = ["ccwm", "tune", *arguments]
+    main()
 
 
 def make_project(root: Path, **tune: Any) -> Project:
     """A project without data or store."""
     root.mkdir(parents=True)
-    for folder in ("pipeline", "presets"):
-        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "presets", root / "presets")
     (root / "dvc.yaml").write_text("stages: {train: {deps: []}}\n")
     write_params(root / "params.yaml", **tune)
     return Project(root)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import io
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.syntax import Syntax
 from ruamel.yaml import YAML
 from ruamel.yaml.representer import RoundTripRepresenter
 
 from ccwm.cells import PARAMS
+from ccwm.cli.source import print_source
 from ccwm.errors import UserError, did_you_mean
 from ccwm.files import write_atomically
 from ccwm.settings.loading import load_settings
@@ -21,27 +20,20 @@ from ccwm.settings.parsing import BadParams, parse
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
 
-OPTIONS = {
-    "study": "Join or begin the search of this name instead of tune.study.",
-    "trials": "Trials of the whole study, instead of tune.trials.",
-    "hours": "Hours after which this process begins no further trial, instead of tune.hours.",
-    "storage": "postgresql://user@host/database, instead of tune.storage.",
-}
-
 tune = typer.Typer(help="Search for better settings (docs/tuning.md).")
 console = Console()
 
-Study = Annotated[str | None, typer.Option(help=OPTIONS["study"])]
-Storage = Annotated[str | None, typer.Option(help=OPTIONS["storage"])]
+Study = Annotated[str | None, typer.Option(help="Join or begin the search of this name instead of tune.study.")]
+Storage = Annotated[str | None, typer.Option(help="postgresql://user@host/database, instead of tune.storage.")]
+Trials = Annotated[int | None, typer.Option(help="Trials of the whole study, instead of tune.trials.")]
+Hours = Annotated[
+    float | None, typer.Option(help="Hours after which this process begins no further trial, instead of tune.hours.")
+]
 
 
 @tune.callback(invoke_without_command=True)
 def run(
-    context: typer.Context,
-    study: Study = None,
-    trials: Annotated[int | None, typer.Option(help=OPTIONS["trials"])] = None,
-    hours: Annotated[float | None, typer.Option(help=OPTIONS["hours"])] = None,
-    storage: Storage = None,
+    context: typer.Context, study: Study = None, trials: Trials = None, hours: Hours = None, storage: Storage = None
 ) -> None:
     """Search for better settings: `ccwm tune`, as often at once as there are cores to use."""
     if context.invoked_subcommand is not None:
@@ -56,9 +48,8 @@ def run(
 def show(study: Study = None, storage: Storage = None) -> None:
     """Print the trials of a search, finished or not."""
     from ccwm.tuning.live_table import trials_table
-    from ccwm.tuning.outcome import read_outcome
     from ccwm.tuning.storage import open_storage
-    from ccwm.tuning.study import load_studies
+    from ccwm.tuning.study import load_studies, read_outcome
 
     settings = search_settings(study=study, storage=storage)
     searched, fresh = load_studies(open_storage(settings.tune), settings.tune.study)
@@ -72,8 +63,7 @@ def show(study: Study = None, storage: Storage = None) -> None:
 
 @tune.command("apply")
 def apply(
-    study: Study = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
+    study: Study = None, yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False
 ) -> None:
     """Write the winner of a search into the overrides of its variant in params.yaml."""
     from ccwm.studies.search import RESULTS, read_summary
@@ -90,10 +80,7 @@ def apply(
         return
     names = str(PARAMS), f"{PARAMS} with the winner"
     diff = "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), *names, n=1))
-    if console.is_terminal:
-        console.print(Syntax(diff, "diff", background_color="default"))
-    else:
-        typer.echo(diff, nl=False)
+    print_source(diff, "diff")
     if not yes:
         typer.confirm("Write this?", abort=True)
     write_atomically(PARAMS, new.encode())
@@ -109,27 +96,15 @@ def search_settings(**given: str | float | None) -> Settings:
     return parse(content, where="command line")
 
 
-def parse_search() -> Settings:
-    """The same from the arguments of a script."""
-    parser = argparse.ArgumentParser(description="Search for better settings.")
-    kinds: dict[str, type] = {"study": str, "trials": int, "hours": float, "storage": str}
-    for name, text in OPTIONS.items():
-        parser.add_argument(f"--{name}", type=kinds[name], help=text)
-    return search_settings(**vars(parser.parse_args()))
-
-
 def with_winner(text: str, variant: str, point: dict[str, Any], settings: Settings) -> str:
     """The text of params.yaml with the point in the variant's overrides, everything else as it was, and checked."""
     if variant not in settings.variants:
         guess = did_you_mean(variant, settings.variants)
         raise BadParams(f"{PARAMS}: variants has no {variant!r}, which was tuned.{guess}")
-    layout = YAML()
-    layout.Representer = _PlainNull
-    layout.preserve_quotes = True
-    layout.width = 4096
+    layout, written = YAML(), io.StringIO()
+    layout.Representer, layout.preserve_quotes, layout.width = _PlainNull, True, 4096
     content = layout.load(text)
     content["variants"][variant].update(point)
-    written = io.StringIO()
     layout.dump(content, written)
     resolve(parse(YAML(typ="safe").load(written.getvalue()), where=str(PARAMS)), variant)
     return written.getvalue()

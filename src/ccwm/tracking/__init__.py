@@ -10,7 +10,7 @@ import os
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 from ccwm.tracking.run import Run, stage_run
-from ccwm.tracking.store import ensure_store, tracking_uri
+from ccwm.tracking.store import connect, tracking_uri
 from ccwm.tracking.sync import SyncReport, sync
 
-__all__ = ["Run", "SyncReport", "ensure_store", "stage_run", "sync", "tracking_uri"]
+__all__ = ["Run", "SyncReport", "connect", "stage_run", "sync", "tracking_uri"]

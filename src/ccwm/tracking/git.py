@@ -10,14 +10,10 @@ SOURCES = ("src", "pipeline", "claims.yaml", "dvc.yaml", "params.yaml", "pyproje
 
 def git_state() -> tuple[str, str]:
     """The commit, and "true" or "false" for whether the sources differ from it; "unknown" outside a repository."""
-    commit = _git("rev-parse", "HEAD")
-    changes = _git("status", "--porcelain", "--", *(f":/{source}" for source in SOURCES))
-    return commit or "unknown", "unknown" if changes is None else str(bool(changes)).lower()
-
-
-def _git(*arguments: str) -> str | None:
+    command = ["git", "status", "--porcelain=v2", "--branch", "--", *(f":/{source}" for source in SOURCES)]
     try:
-        answer = subprocess.run(["git", *arguments], capture_output=True, text=True, timeout=10, check=True)
+        printed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()
+        return "unknown", "unknown"
+    commit, *rest = printed.splitlines()  # `# branch.oid <commit>`, more lines of `# branch`, then the changes
+    return commit.split()[-1], str(any(not line.startswith("#") for line in rest)).lower()

@@ -12,11 +12,12 @@ from pathlib import Path
 from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, MAX_PARAM_VAL_LENGTH
 from pydantic import JsonValue
 
-from ccwm.cells import Cell
+from ccwm.cells import WORK, Cell
+from ccwm.settings.schema import Tracking
 from ccwm.tracking.git import git_state
 from ccwm.tracking.models import model_name
 from ccwm.tracking.outbox import Outbox
-from ccwm.tracking.spool import Spool
+from ccwm.tracking.spool import Identity, Spool
 
 
 class Run:
@@ -46,44 +47,43 @@ class Run:
         """Record tags; a later value of a tag replaces the earlier one."""
         self._spool.append("tags", values=dict(tags))
 
-    def log_artifact(self, path: Path, folder: str | None = None) -> None:
-        """Record a copy of a file, or of a directory under its own name, in the run's artifact ``folder``."""
-        self._spool.append("artifact", file=self._spool.keep_file(path), folder=folder)
+    def log_artifact(self, folder: Path) -> None:
+        """Record a copy of a directory as an artifact of its name."""
+        self._spool.append("artifact", file=self._spool.keep(folder))
 
     def log_agent(self, directory: Path) -> None:
         """Record an exported agent as the model of this run, registered as ccwm-<task>-<variant>."""
         name = model_name(self.cell.task, self.cell.variant)
-        self._spool.append("agent", file=self._spool.keep_file(directory), name=name)
+        self._spool.append("agent", file=self._spool.keep(directory), name=name)
 
 
 @contextmanager
 def stage_run(
     cell: Cell,
+    tracking: Tracking,
     *,
     settings: Mapping[str, JsonValue],
-    settings_hash: str,
-    experiment: str,
-    timeout: float,
-    spool: Path,
-    parent_run_id: str | None = None,
+    tags: Mapping[str, str],
     run_id: str | None = None,
+    parent_run_id: str | None = None,
     title: str = "",
-    tags: Mapping[str, str] = {},
+    spool: Path = WORK / "spool",
 ) -> Iterator[Run]:
     """A run for the length of the block, nested under ``parent_run_id``; a known ``run_id`` resumes that run.
 
-    It ends FINISHED, KILLED (Ctrl-C, SystemExit 130 or 143) or FAILED. An unreachable store costs at most ``timeout``
-    seconds at the start and at the end; what it has not got stays in ``spool``.
+    It ends FINISHED, KILLED (Ctrl-C, SystemExit 130 or 143) or FAILED. An unreachable store costs at most
+    ``tracking.timeout`` seconds at the start and at the end; what it has not got stays in ``spool``.
     """
-    identity = {"experiment": experiment, "name": title or cell.title, "parent": parent_run_id}
-    opened = Spool.create(spool, run_id or uuid.uuid4().hex, wait=timeout, **identity)
+    own_id, name = run_id or uuid.uuid4().hex, title or cell.title
+    identity = Identity(id=own_id, experiment=tracking.experiment, name=name, parent=parent_run_id)
+    opened = Spool(spool / identity.id, identity, wait=tracking.timeout)
     run = Run(cell, opened)
     commit, dirty = git_state()
-    code = {"git_commit": commit, "git_dirty": dirty, "mlflow.source.git.commit": commit}
-    opened.append("status", value="RUNNING")
-    run.set_tags({**cell.tags, "settings_hash": settings_hash, **tags, **code})
+    opened.set_status("RUNNING")
+    run.set_tags({**cell.tags, **tags, "git_commit": commit, "git_dirty": dirty, "mlflow.source.git.commit": commit})
     opened.append("settings", params=dict(flat_params(settings)), values=dict(settings))
-    outbox = Outbox(opened, timeout)
+    outbox = Outbox(opened)
+    outbox.start(tracking.timeout)
     if outbox.trouble:
         _say(f"tracking store unreachable ({outbox.trouble}); the run is kept in {opened.directory} meanwhile")
     status = "FINISHED"
@@ -93,8 +93,8 @@ def stage_run(
         status = _status_after(error)
         raise
     finally:
-        opened.append("status", value=status)
-        if not outbox.close(timeout, remove=status == "FINISHED"):
+        opened.set_status(status)
+        if not outbox.close():
             trouble, kept = outbox.trouble or "too slow", f"{opened.unsent} bytes of run {run.run_id} are kept in"
             _say(f"tracking store unreachable ({trouble}); {kept} {opened.directory}: `ccwm tracking sync` sends them")
         if opened.rejected:

@@ -2,7 +2,7 @@
 
     <spool>/<id>/spool.json       identity of the run, MLflow's id once known, acknowledged bytes of the journal
     <spool>/<id>/journal.jsonl    one record a line
-    <spool>/<id>/files/…          copies of artifacts that are not yet sent
+    <spool>/<id>/files/…          copies of directories that are not yet sent
     <spool>/<id>/rejected.jsonl   records that the store refused for good, with its reason
 
 A record is in the journal (and survives kill -9) when ``append`` returns; the outbox fsyncs before it sends.
@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from pydantic import Field, JsonValue
 
 from ccwm.errors import UserError
-from ccwm.files import write_atomically
+from ccwm.files import append_line, write_atomically
 from ccwm.settings.section import Section
 
 Record = dict[str, Any]
@@ -49,37 +49,28 @@ class Identity(Section):
     acknowledged: int = 0
 
 
-class SpoolBusyError(UserError):
-    """Another process records into this spool, or sends it."""
-
-
 class Spool:
     """One run's directory; its opener holds the lock until ``close``."""
 
-    def __init__(self, directory: Path, *, wait: float = 0.0) -> None:
-        """Open an existing spool; a last line that a crash tore is dropped, since its caller never came back."""
+    def __init__(self, directory: Path, identity: Identity | None = None, *, wait: float = 0.0) -> None:
+        """Open a spool, or make that of ``identity``; a last line that a crash tore is overwritten by the next one."""
+        if identity is not None and not (directory / "spool.json").is_file():
+            directory.mkdir(parents=True, exist_ok=True)
+            write_atomically(directory / "spool.json", identity.model_dump_json().encode())
         self.directory = directory.absolute()  # the outbox outlives a caller's change of directory
         # Opened by one thread, released by another: the sender keeps it while a call to the store still hangs.
         self._lock = FileLock(directory / "lock", thread_local=False)
         try:
             self._lock.acquire(timeout=wait)
         except Timeout:
-            raise SpoolBusyError(f"{directory} is held by another process", hint="end that run first") from None
+            raise UserError(f"{directory} is held by another process", hint="end that run first") from None
         self.identity = read_identity(directory)
-        self._journal = os.open(directory / "journal.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self._appending = threading.Lock()
-        self._size = (directory / "journal.jsonl").read_bytes().rfind(b"\n") + 1
-        os.ftruncate(self._journal, self._size)
-
-    @classmethod
-    def create(cls, root: Path, run_id: str, *, wait: float = 0.0, **identity: JsonValue) -> Spool:
-        """The spool of the run with this id under ``root``, made on first use."""
-        described = Identity.model_validate({"id": run_id, **identity})
-        directory = root / described.id
-        if not (directory / "spool.json").is_file():
-            directory.mkdir(parents=True, exist_ok=True)
-            write_atomically(directory / "spool.json", described.model_dump_json().encode())
-        return cls(directory, wait=wait)
+        self._journal = self.directory / "journal.jsonl"
+        self._journal.touch()
+        self._size = self._journal.read_bytes().rfind(b"\n") + 1
+        states = [record["value"] for record, _ in self.records() if record["kind"] == "status"]
+        self.status = states[-1] if states else "RUNNING"
 
     @property
     def unsent(self) -> int:
@@ -96,30 +87,25 @@ class Spool:
         """Write one record, stamped with the time, to the journal; if the disk is full the journal stays as it was."""
         line = json.dumps({"kind": kind, "time": now(), **fields}, separators=(",", ":")).encode() + b"\n"
         with self._appending:
-            try:
-                written = 0
-                while written < len(line):
-                    written += os.write(self._journal, line[written:])
-            except OSError:
-                os.ftruncate(self._journal, self._size)
-                raise
-            self._size += len(line)
+            if not self._lock.is_locked:
+                raise ValueError(f"{self.directory} is closed, and may be another process's by now")
+            self._size = append_line(self._journal, line, self._size, durable=False)
 
-    def fsync(self) -> int:
-        """Force the journal to the disk and return how many bytes of it are safe."""
-        size = self._size
-        os.fsync(self._journal)
-        return size
+    def set_status(self, status: str) -> None:
+        """Record how the run is: RUNNING, or how it ended."""
+        self.append("status", value=status)
+        self.status = status
 
     def records(self, start: int = 0) -> Iterator[tuple[Record, int]]:
-        """The records from byte ``start`` on, each with the offset where it ends."""
-        with (self.directory / "journal.jsonl").open("rb") as journal:
+        """The records from byte ``start`` on, forced to the disk, each with the offset where it ends."""
+        size = self._size
+        with self._journal.open("rb") as journal:
+            os.fsync(journal.fileno())
             journal.seek(start)
-            for line in journal:
-                if not line.endswith(b"\n"):
-                    return  # being written at this moment
-                start += len(line)
-                yield json.loads(line), start
+            lines = journal.read(size - start).splitlines(keepends=True)
+        for line in lines:
+            start += len(line)
+            yield json.loads(line), start
 
     def identify(self, **changes: JsonValue) -> None:
         """Replace fields of ``spool.json`` atomically."""
@@ -127,17 +113,13 @@ class Spool:
         write_atomically(self.directory / "spool.json", changed.model_dump_json().encode())
         self.identity = changed
 
-    def keep_file(self, path: Path) -> str:
-        """Copy a file or a directory into the spool; returns its place relative to the spool."""
-        (self.directory / "files").mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(dir=self.directory / "files")) / path.name
-        if path.is_dir():
-            shutil.copytree(path, place)
-        else:
-            shutil.copyfile(path, place)
-        return str(place.relative_to(self.directory))
+    def keep(self, folder: Path) -> str:
+        """Copy a directory into the spool; returns its place relative to the spool."""
+        place = Path("files", uuid.uuid4().hex, folder.name)
+        shutil.copytree(folder, self.directory / place)
+        return str(place)
 
-    def drop_file(self, place: str) -> None:
+    def drop(self, place: str) -> None:
         """Remove a copy that the store has."""
         shutil.rmtree((self.directory / place).parent, ignore_errors=True)
 
@@ -146,13 +128,12 @@ class Spool:
         with (self.directory / "rejected.jsonl").open("a") as rejected:
             rejected.write(json.dumps({"reason": reason, "record": record}) + "\n")
 
-    def close(self, *, remove: bool = False) -> None:
-        """Release the spool; ``remove`` drops it if the store has all of it."""
-        os.close(self._journal)
-        self._journal = -1  # the number may soon name another file, which a late record must not hit
-        if remove and not self.unsent and not self.rejected:
+    def close(self) -> None:
+        """Release the spool; that of a finished run goes, if the store has all of it."""
+        if self.status == "FINISHED" and not self.unsent and not self.rejected:
             shutil.rmtree(self.directory, ignore_errors=True)
-        self._lock.release()
+        with self._appending:
+            self._lock.release()
 
 
 def read_identity(directory: Path) -> Identity:

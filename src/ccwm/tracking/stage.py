@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from ccwm.cells import PARAMS, STAGES, WORK, Cell, settings_hash, stage_values
+from ccwm.cells import PARAMS, STAGES, Cell, settings_hash, stage_values
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
 from ccwm.files import md5, write_atomically, write_json
@@ -26,17 +26,15 @@ from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
 from ccwm.tracking.git import git_state
 from ccwm.tracking.run import Run, stage_run
-from ccwm.tracking.store import ensure_store, tracking_uri
+from ccwm.tracking.store import connect, tracking_uri
 from ccwm.training.signals import Interrupted, interrupting_signals
 
 
 @dataclass
 class Stage:
-    """An open stage: its cell, just the settings that it declares, its run, and what it cost."""
+    """An open stage: just the settings that it declares, its run, and what it cost."""
 
-    cell: Cell
     settings: Settings
-    settings_hash: str
     run: Run
     cost: dict[str, JsonValue] = field(default_factory=dict)
 
@@ -58,7 +56,7 @@ def stage_settings(cell: Cell, *, renders: bool = True) -> Settings:
         settings = resolve(settings, cell.variant)
     for task in [cell.task] if cell.task else settings.study.tasks:
         check_task(task)
-    if renders and needs_gl(cell.task):
+    if renders and needs_gl(cell.task, settings.env):
         probe()
     return settings
 
@@ -72,23 +70,21 @@ def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) ->
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     settings = stage_settings(cell, renders=renders)
-    fingerprint = settings_hash(settings, cell)
-    start = time.monotonic()
-    with _interruptible(work):
-        ensure_store()
-        with stage_run(
-            cell,
-            settings=stage_values(settings, cell.stage),
-            settings_hash=fingerprint,
-            experiment=settings.tracking.experiment,
-            timeout=settings.tracking.timeout,
-            spool=WORK / "spool",
-            parent_run_id=_training_run(cell),
-            run_id=_run_id(work),
-        ) as run:
-            stage = Stage(cell, for_stage(settings, cell.stage), fingerprint, run)
+    connect()  # before anything runs: what is wrong with the address of the store is the user's to mend
+    fingerprint, start = settings_hash(settings, cell), time.monotonic()
+    run_of_stage = stage_run(
+        cell,
+        settings.tracking,
+        settings=stage_values(settings, cell.stage),
+        tags={"settings_hash": fingerprint},
+        run_id=_run_id(work) if work else None,
+        parent_run_id=_training_run(cell),
+    )
+    try:
+        with interrupting_signals(), run_of_stage as run:
+            stage = Stage(for_stage(settings, cell.stage), run)
             yield stage
-            made = sorted(path for path in cell.results.glob("*") if path.is_file() and path.name != cell.record.name)
+            made = sorted(path for path in cell.results.rglob("*") if path.is_file() and path != cell.record)
             cell.record.parent.mkdir(parents=True, exist_ok=True)
             record = {
                 **origin(cell.stage, run.run_id, settings.tracking.experiment),
@@ -100,6 +96,10 @@ def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) ->
                 "files": {path.as_posix(): md5(path) for path in made},
             }
             write_json(cell.record, record)
+    except Interrupted:
+        kept = f"the work is kept in {work}" if work else "nothing was published"
+        print(f"interrupted; {kept}: run the same command again to resume", file=sys.stderr, flush=True)
+        raise
 
 
 def origin(stage: str, run_id: str, experiment: str) -> dict[str, JsonValue]:
@@ -124,27 +124,13 @@ def _training_run(cell: Cell) -> str | None:
     return str(json.loads(record.read_text())["run_id"])
 
 
-def _run_id(work: Path | None) -> str | None:
+def _run_id(work: Path) -> str:
     """The id of the run that belongs to a work directory; it stands there before the run starts."""
-    if work is None:
-        return None
     path = work / "run_id"
     if not path.is_file():
         work.mkdir(parents=True, exist_ok=True)
         write_atomically(path, uuid.uuid4().hex.encode())
     return path.read_text()
-
-
-@contextmanager
-def _interruptible(work: Path | None) -> Iterator[None]:
-    """Within, SIGTERM and Ctrl-C end the stage with their exit code and a hint how to resume."""
-    try:
-        with interrupting_signals():
-            yield
-    except Interrupted:
-        kept = f"the work is kept in {work}" if work is not None else "nothing was published"
-        print(f"interrupted; {kept}: run the same command again to resume", file=sys.stderr, flush=True)
-        raise
 
 
 def for_stage(settings: Settings, stage: str) -> Settings:

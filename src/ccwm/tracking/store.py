@@ -75,25 +75,23 @@ def sqlite_file() -> Path | None:
     return Path(uri.removeprefix(SQLITE)) if uri.startswith(SQLITE) else None
 
 
-def ensure_store() -> None:
-    """Create the sqlite database once, however many processes start at the same time; nothing to do for a server."""
+def connect() -> MlflowClient:
+    """A client whose calls end within MLFLOW_HTTP_REQUEST_TIMEOUT seconds.
+
+    A sqlite store is created once, however many processes start at the same time.
+    """
+    for key, value in CLIENT_ENVIRONMENT.items():
+        os.environ.setdefault(key, value)
     uri, database = tracking_uri(), sqlite_file()
     if database is None:
-        return
+        return MlflowClient(uri, uri)
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)  # every migration of a new database is a line of INFO
     database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{database}.lock"):
-        MlflowClient(uri, uri).search_experiments(max_results=1)
-
-
-def connect() -> MlflowClient:
-    """A client of the store, which exists from now on; calls end within MLFLOW_HTTP_REQUEST_TIMEOUT seconds."""
-    for key, value in CLIENT_ENVIRONMENT.items():
-        os.environ.setdefault(key, value)
-    ensure_store()
-    uri = tracking_uri()
-    return MlflowClient(uri, uri)
+        client = MlflowClient(uri, uri)
+        client.search_experiments(max_results=1)
+    return client
 
 
 def check_store(experiment: str) -> str:

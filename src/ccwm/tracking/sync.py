@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ccwm.tracking.delivery import Delivery, root_cause
-from ccwm.tracking.spool import Spool, SpoolBusyError, read_identity
+from ccwm.errors import UserError
+from ccwm.tracking.outbox import Outbox, root_cause
+from ccwm.tracking.spool import Spool, read_identity
 
 
 class SyncReport(NamedTuple):
@@ -24,21 +25,20 @@ def sync(root: Path) -> SyncReport:
     for directory in sorted(directories, key=lambda directory: read_identity(directory).start_time):
         try:
             spool = Spool(directory)
-        except SpoolBusyError:
+        except UserError:
             report.kept[directory] = "its run is still running, and sends it itself"
             continue
-        states = [record["value"] for record, _ in spool.records() if record["kind"] == "status"]
-        if not states or states[-1] == "RUNNING":  # kill -9 or a power cut left it no time to say
-            spool.append("status", value="KILLED")
+        if spool.status == "RUNNING":  # kill -9 or a power cut left it no time to say how it ended
+            spool.set_status("KILLED")
         if spool.unsent:
             try:
                 if trouble is None:
-                    Delivery(spool).drain()
+                    Outbox(spool).drain()
             except Exception as error:  # any failure of a store leaves the spool as it is, to be sent another time
                 trouble = root_cause(error)
             if reason := trouble or (spool.rejected and f"the store refused the records in {spool.rejected}"):
                 report.kept[directory] = str(reason)
             else:
                 report.sent.append(str(spool.identity.mlflow_run_id))
-        spool.close(remove=states[-1:] == ["FINISHED"])
+        spool.close()
     return report

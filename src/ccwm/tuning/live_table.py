@@ -27,12 +27,11 @@ class LiveTable:
         self, read: Callable[[], Outcome], *, keys: list[str], trials: int | None, deadline: float | None
     ) -> None:
         self._read, self._keys, self._trials, self._deadline = read, keys, trials, deadline
-        self._console = Console(stderr=True)
         self._outcome, self._read_at, self._now = Outcome([], []), -PERIOD, ""
-        self._live = Live(console=self._console, refresh_per_second=2, get_renderable=self._render)
+        self._live = Live(console=Console(stderr=True), refresh_per_second=2, get_renderable=self._render)
 
     def __enter__(self) -> LiveTable:
-        if self._console.is_terminal:
+        if self._live.console.is_terminal:
             self._live.start()
         return self
 
@@ -50,9 +49,8 @@ class LiveTable:
     def note(self, event: str) -> None:
         """Print what happened."""
         self._refresh()
-        left = self.time_left()
-        ending = "" if self._live.is_started or not left else f" · about {_duration(left)} left"
-        self._console.print(f"{event}{ending}", highlight=False, soft_wrap=True, markup=False)
+        parts = [event] if self._live.is_started else [event, *self._shown_time()]
+        self._live.console.print(" · ".join(parts), highlight=False, soft_wrap=True, markup=False)
 
     def time_left(self) -> float | None:
         """Seconds until the last trial and the last candidate are trained, by the mean of the finished trials."""
@@ -65,15 +63,18 @@ class LiveTable:
             bounds.append(max(self._deadline - time.monotonic(), 0.0))
         return min(bounds, default=None)
 
+    def _shown_time(self) -> list[str]:
+        left = self.time_left()
+        return [f"about {timedelta(seconds=round(left))} left"] if left else []
+
     def _refresh(self) -> None:
         self._outcome, self._read_at = self._read(), time.monotonic()
 
     def _render(self) -> Group:
-        best, rows, left = self._outcome.best, self._outcome.rows[-LAST:], self.time_left()
+        best, rows = self._outcome.best, self._outcome.rows[-LAST:]
         finished = sum(row.state != "running" for row in self._outcome.rows)
-        parts = [f"{finished}{f' of {self._trials}' if self._trials else ''} trials"]
-        parts.append(f"best {best.value:.4g} (trial {best.trial})" if best else "no best yet")
-        parts += [f"about {_duration(left)} left"] if left is not None else []
+        trials = f"{finished} of {self._trials} trials" if self._trials else f"{finished} trials"
+        parts = [trials, f"best {best.value:.4g} (trial {best.trial})" if best else "no best yet", *self._shown_time()]
         table = trials_table([best, *rows] if best and best not in rows else rows, self._keys, best)
         return Group(table, Text(" · ".join(parts), "bold"), Text(self._now, "dim"))
 
@@ -93,7 +94,3 @@ def trials_table(rows: list[TrialRow], keys: list[str], best: TrialRow | None) -
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def _duration(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))

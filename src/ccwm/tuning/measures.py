@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,12 +20,17 @@ BATCHES = 20
 """Batches of windows over which the truncation's F1 is taken."""
 
 
-class Measure(NamedTuple):
-    """A number to be maximised, from the learning curve so far or from the trained agent and its replay."""
+MEASURES = {
+    "auc": "mean height of the learning curve",
+    "final": "last return of the learning curve",
+    "truncation_f1": "F1 of the truncation",
+}
+"""Every value of ``tune.measure``, as a person reads it."""
 
-    title: str
-    of_curve: Callable[[list[Row]], float] | None = None
-    of_agent: Callable[[CCWM, Path], float] | None = None
+
+def measure_curve(measure: str, curve: list[Row]) -> float | None:
+    """The measure of a learning curve so far; None for one that takes the trained agent."""
+    return summarise_curve(curve).get(f"return_{measure}")
 
 
 def f1_score(pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
@@ -63,11 +67,3 @@ def truncation_f1(module: CCWM, replay: Path) -> float:
         inside = ~batch.is_first[1:]
         masks.append((~kept_pairs(kept, batch.is_first) & inside, batch.irreversible[1:] & inside))
     return f1_score(masks)
-
-
-MEASURES = {
-    "auc": Measure("mean height of the learning curve", lambda curve: summarise_curve(curve)["return_auc"]),
-    "final": Measure("last return of the learning curve", lambda curve: summarise_curve(curve)["return_final"]),
-    "truncation_f1": Measure("F1 of the truncation", of_agent=truncation_f1),
-}
-"""Every value of ``tune.measure``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from optuna import Study, TrialPruned
+from optuna import TrialPruned
 from optuna.trial import Trial
 
 from ccwm.settings.schema import Settings
@@ -15,11 +15,10 @@ from ccwm.tracking.run import Run
 from ccwm.training.finite import NotFinite
 from ccwm.training.history import Row
 from ccwm.tuning.live_table import LiveTable
-from ccwm.tuning.measures import MEASURES
-from ccwm.tuning.outcome import SEEDS
+from ccwm.tuning.measures import measure_curve
 from ccwm.tuning.points import nested, trial_settings
 from ccwm.tuning.space import Space
-from ccwm.tuning.study import ANCHOR, CANDIDATE, POINT
+from ccwm.tuning.study import ANCHOR, CANDIDATE, POINT, SEEDS
 from ccwm.tuning.trial_runner import Attempt, TrialRunner
 from ccwm.tuning.workers import first_number
 
@@ -59,36 +58,32 @@ def steps_of(settings: Settings) -> Steps:
 
 @dataclass(frozen=True)
 class Objective:
-    """What Optuna calls with a trial of a study, that of the search or that on fresh seeds."""
+    """What Optuna calls with a trial, be it of the search or of a candidate on fresh seeds."""
 
-    study: Study
     space: Space
     runner: TrialRunner
     table: LiveTable
     outcome: Callable[[], Outcome]
     """Reads the search as it is when it is called."""
-    fresh: bool
 
     def __call__(self, trial: Trial) -> float:
         """The mean over all seeds; TrialPruned where the pruner ends the trial, NotFinite where training fails."""
-        frozen = self.study.get_trials(deepcopy=False)[trial.number]
-        if self.fresh:
+        frozen = trial.study.get_trials(deepcopy=False)[trial.number]
+        if CANDIDATE in trial.user_attrs:
             attempt = Attempt(trial.user_attrs[POINT], trial.user_attrs[CANDIDATE], fresh=True)
         else:
             attempt = Attempt(self.space.suggest(trial), first_number(frozen), fresh=False)
             trial.set_user_attr(POINT, attempt.point)
-        runs, tune = self.runner.runs, self.runner.settings.tune
-        tags = {"trial": str(attempt.number), "seeds": "fresh" if self.fresh else "search"}
+        runs, settings = self.runner.runs, trial_settings(self.runner.settings, attempt.point)
+        tags = {"trial": str(attempt.number), "seeds": "fresh" if attempt.fresh else "search"}
         try:
-            with runs.open(
-                "tune-trial", nested(attempt.point), point=attempt.point, path=(attempt.name,), tags=tags
-            ) as run:
+            with runs.open("tune-trial", settings, nested(attempt.point), path=(attempt.name,), tags=tags) as run:
                 mean = self._train(trial, attempt, run, reported=set(frozen.intermediate_values))
         except (TrialPruned, NotFinite) as error:
             self._end(attempt, f"failed: {error}" if isinstance(error, NotFinite) else "pruned")
             raise
-        best = self._end(attempt, f"{tune.measure} {mean:.4g}").best
-        if not self.fresh:
+        best = self._end(attempt, f"{settings.tune.measure} {mean:.4g}").best
+        if not attempt.fresh:
             earlier = best.value if best and best.value is not None else mean
             runs.log({"value": mean, "best": max(mean, earlier)}, number=attempt.number)
         return mean
@@ -99,8 +94,8 @@ class Objective:
         A report is the mean over the finished seeds and the current one so far.
         """
         tune, steps = self.runner.settings.tune, steps_of(self.runner.settings)
-        seeds, of_curve = tune.fresh_seeds if self.fresh else tune.seeds, MEASURES[tune.measure].of_curve
-        prunable, last = not self.fresh and ANCHOR not in trial.user_attrs, steps.end(len(seeds) - 1)
+        seeds = tune.fresh_seeds if attempt.fresh else tune.seeds
+        prunable, last = not attempt.fresh and ANCHOR not in trial.user_attrs, steps.end(len(seeds) - 1)
         values: dict[str, float] = dict(trial.user_attrs.get(SEEDS, {}))
         finished: list[float] = []
 
@@ -115,8 +110,8 @@ class Objective:
                 raise TrialPruned
 
         def report_curve(curve: list[Row]) -> None:
-            if of_curve is not None:
-                report(steps.evaluation(len(finished), curve[-1]["env_steps"]), of_curve(curve))
+            if (value := measure_curve(tune.measure, curve)) is not None:
+                report(steps.evaluation(len(finished), curve[-1]["env_steps"]), value)
 
         for index, seed in enumerate(seeds):
             if str(seed) not in values:

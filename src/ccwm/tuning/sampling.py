@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from optuna import Study
-from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner, HyperbandPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
@@ -16,41 +13,16 @@ from ccwm.seeds import episode_seed
 from ccwm.settings.tune import Tune
 
 
-class ByNumber(BaseSampler):
-    """A sampler whose randomness is a function of the study's name and the trial's number.
+def next_sampler(study: Study, tune: Tune) -> BaseSampler:
+    """The sampler of the next trial; its randomness is a function of the study's name and the trial's number.
 
     So a restarted process does not propose its first points again, two processes never share a stream, and one process
-    alone repeats a whole search exactly.
+    alone repeats a whole search exactly. A grid is queued when the study begins, so that it needs no sampler.
     """
-
-    def __init__(self, make: Callable[[int], BaseSampler]) -> None:
-        self._make = make
-        self._sampler = make(0)
-
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Seed the sampler for this trial."""
-        self._sampler = self._make(episode_seed("tune", study.study_name, trial.number))
-        self._sampler.before_trial(study, trial)
-
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """As the sampler does."""
-        return self._sampler.infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """As the sampler does."""
-        return self._sampler.sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """As the sampler does."""
-        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
-
-    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """As the sampler does."""
-        self._sampler.after_trial(study, trial, state, values)
+    seed = episode_seed("tune", study.study_name, len(study.get_trials(deepcopy=False)))
+    if tune.sampler == "tpe":
+        return TPESampler(seed=seed, n_startup_trials=tune.startup)
+    return RandomSampler(seed=seed)
 
 
 class MedianAtStep(BasePruner):
@@ -71,13 +43,6 @@ class MedianAtStep(BasePruner):
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         values = [other.intermediate_values[step] for other in complete if step in other.intermediate_values]
         return len(values) >= self._startup and trial.intermediate_values[step] < statistics.median(values)
-
-
-def make_sampler(tune: Tune) -> BaseSampler:
-    """The sampler of the settings; a grid is queued when the study begins, so that it has nothing to propose."""
-    if tune.sampler == "tpe":
-        return ByNumber(lambda seed: TPESampler(seed=seed, n_startup_trials=tune.startup))
-    return ByNumber(lambda seed: RandomSampler(seed=seed))
 
 
 def make_pruner(tune: Tune, *, first: int, last: int) -> BasePruner:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,34 +29,29 @@ class Space:
     @property
     def names(self) -> dict[str, str]:
         """The name of each key's parameter in Optuna: the key, or `truncation.lookback / truncation.window`."""
-        return {
-            key: f"{key} / {parameter.high}" if isinstance(parameter.high, str) else key
-            for key, parameter in self.parameters.items()
-        }
+        return {key: f"{key} / {each.high}" if _is_share(each) else key for key, each in self.parameters.items()}
 
     def suggest(self, trial: BaseTrial) -> Point:
         """Draw a point."""
         point: Point = {}
         for key, parameter in self.parameters.items():
-            match parameter:
-                case Parameter(kind="choice", choices=list(choices)):
-                    point[key] = trial.suggest_categorical(key, choices)
-                case Parameter(high=str(other)):
-                    share = trial.suggest_float(self.names[key], 0.0, 1.0)
-                    point[key] = _at_share(parameter, share, point[other])
-                case Parameter(kind="int", low=float(low), high=float(high)):
-                    point[key] = trial.suggest_int(key, int(low), int(high), log=parameter.log)
-                case Parameter(low=float(low), high=float(high)):
-                    point[key] = trial.suggest_float(key, low, high, log=parameter.log)
+            if parameter.choices is not None:
+                point[key] = trial.suggest_categorical(key, parameter.choices)
+                continue
+            low, high = self._bounds(key, point)
+            if _is_share(parameter):
+                point[key] = _at_share(trial.suggest_float(self.names[key], 0.0, 1.0), low, high)
+            elif isinstance(low, int):
+                point[key] = trial.suggest_int(key, low, int(high), log=parameter.log)
+            else:
+                point[key] = trial.suggest_float(key, low, high, log=parameter.log)
         return point
 
     def params(self, point: Point) -> dict[str, Any]:
         """What Optuna must be told to draw exactly this point."""
         return {
-            self.names[key]: _share_of(parameter, point[key], point[parameter.high])
-            if isinstance(parameter.high, str)
-            else point[key]
-            for key, parameter in self.parameters.items()
+            self.names[key]: _share_of(point[key], *self._bounds(key, point)) if _is_share(each) else point[key]
+            for key, each in self.parameters.items()
         }
 
     def clip(self, point: Point) -> tuple[Point, list[str]]:
@@ -75,52 +69,50 @@ class Space:
 
     def grid(self, points: int) -> list[Point]:
         """The grid of all choices and ``points`` values of every float and int, without repetition."""
-        return self._product(lambda parameter, low, high: _spread(parameter, low, high, points))
+        return self._product(lambda low, high, log: _spread(low, high, points, log=log))
 
     def corners(self) -> list[Point]:
         """Every combination of least and greatest values and of choices."""
-        return self._product(lambda _, low, high: [low, high])
+        return self._product(lambda low, high, _: [low, high])
 
-    def _product(self, values: Callable[[Parameter, float, float], list[float]]) -> list[Point]:
+    def _product(self, values: Callable[[float, float, bool], list[float]]) -> list[Point]:
         points: list[Point] = [{}]
         for key, parameter in self.parameters.items():
-            if parameter.choices is not None:
-                points = [{**point, key: choice} for point, choice in itertools.product(points, parameter.choices)]
-            else:
-                points = [
-                    {**point, key: value}
-                    for point in points
-                    for value in dict.fromkeys(values(parameter, *self._bounds(key, point)))
-                ]
+            points = [
+                {**point, key: value}
+                for point in points
+                for value in parameter.choices or dict.fromkeys(values(*self._bounds(key, point), parameter.log))
+            ]
         return points
 
     def _bounds(self, key: str, point: Point) -> tuple[float, float]:
-        parameter = self.parameters[key]
-        assert parameter.low is not None
-        assert parameter.high is not None
-        high = point[parameter.high] if isinstance(parameter.high, str) else parameter.high
-        return (int(parameter.low), int(high)) if parameter.kind == "int" else (parameter.low, high)
+        """The bounds of a float, or of an int as ints, given the values of the parameters before it."""
+        kind, low, high = self.parameters[key].kind, self.parameters[key].low, self.parameters[key].high
+        high = point[high] if isinstance(high, str) else high
+        assert low is not None
+        assert high is not None
+        return (int(low), int(high)) if kind == "int" else (low, high)
 
 
-def _at_share(parameter: Parameter, share: float, high: float) -> float:
-    assert parameter.low is not None
-    if parameter.kind == "float":
-        return parameter.low + share * (high - parameter.low)
-    low, values = int(parameter.low), int(high) - int(parameter.low) + 1
-    return low + min(int(share * values), values - 1)  # every whole number has the same part of [0, 1]
+def _is_share(parameter: Parameter) -> bool:
+    return isinstance(parameter.high, str)
 
 
-def _share_of(parameter: Parameter, value: float, high: float) -> float:
-    assert parameter.low is not None
-    if parameter.kind == "float":
-        return (value - parameter.low) / (high - parameter.low) if high > parameter.low else 0.0
-    return (value - parameter.low + 0.5) / (high - parameter.low + 1)
+def _at_share(share: float, low: float, high: float) -> float:
+    if isinstance(low, int):
+        values = int(high) - low + 1  # every whole number has the same part of [0, 1]
+        return low + min(int(share * values), values - 1)
+    return low + share * (high - low)
 
 
-def _spread(parameter: Parameter, low: float, high: float, points: int) -> list[float]:
+def _share_of(value: float, low: float, high: float) -> float:
+    if isinstance(low, int):
+        return (value - low + 0.5) / (high - low + 1)
+    return (value - low) / (high - low) if high > low else 0.0
+
+
+def _spread(low: float, high: float, points: int, *, log: bool) -> list[float]:
     """``points`` values from low to high, evenly or over orders of magnitude."""
-    values = np.geomspace(low, high, points) if parameter.log else np.linspace(low, high, points)
+    values = np.geomspace(low, high, points) if log else np.linspace(low, high, points)
     inner = [float(f"{value:.6g}") for value in values[1:-1]]
-    if parameter.kind == "int":
-        return [low, *(math.floor(value + 0.5) for value in inner), high]
-    return [low, *inner, high]
+    return [low, *(math.floor(value + 0.5) if isinstance(low, int) else value for value in inner), high]

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -28,6 +29,8 @@ MISSED_HEARTBEATS = 4
 CONNECT_SECONDS = 10
 KEEPALIVE = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 """The server drops a host that vanished, and its locks with it, within a minute."""
+experimental = partial(warnings.catch_warnings, action="ignore", category=ExperimentalWarning)
+"""Within, Optuna does not warn that heartbeats, retries and plots are experimental."""
 
 
 class StorageUnreachable(UserError):
@@ -64,14 +67,6 @@ def study_lock(tune: Tune) -> BaseFileLock | DatabaseLock:
 
 
 @contextmanager
-def experimental() -> Iterator[None]:
-    """Within, Optuna does not warn that heartbeats, retries and plots are experimental."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExperimentalWarning)
-        yield
-
-
-@contextmanager
 def storage_errors(tune: Tune) -> Iterator[None]:
     """Within, a storage that becomes unreachable is a UserError."""
     try:
@@ -92,8 +87,7 @@ class JournalLock:
     def acquire(self) -> bool:
         """Hold the journal, and leave only whole lines in it."""
         self._lock.acquire()
-        if self._journal.exists():
-            cut_torn_line(self._journal)
+        cut_torn_line(self._journal)
         return True
 
     def release(self) -> None:
@@ -103,8 +97,9 @@ class JournalLock:
 
 def cut_torn_line(journal: Path) -> None:
     """Truncate a journal after its last newline: whoever wrote the rest was killed, and was told of no success."""
-    with journal.open("r+b") as file:
-        if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read())[1] != b"\n":
+    with journal.open("a+b") as file:
+        file.seek(max(file.tell() - 1, 0))
+        if file.read() not in (b"\n", b""):
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)
             os.fsync(file.fileno())
@@ -146,12 +141,11 @@ def _open_journal(journal: Path) -> JournalStorage:
         raise StorageUnreachable(message, hint="free it, restore it or move it away") from None
 
 
-@experimental()
 def _open_database(tune: Tune) -> RDBStorage:
     """Connect, and create the tables under a lock: processes that create them at the same moment would fail."""
     assert tune.storage is not None
     try:
-        with DatabaseLock(tune.storage, "tables"):
+        with DatabaseLock(tune.storage, "tables"), experimental():
             return RDBStorage(
                 tune.storage,
                 engine_kwargs={"pool_pre_ping": True, "connect_args": _connect_args()},

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ccwm.cells import Cell, stage_values
+from filelock import FileLock
+
+from ccwm.cells import WORK, Cell, settings_hash, stage_values
+from ccwm.files import published
+from ccwm.progress import counter
 from ccwm.settings.schema import Settings
 from ccwm.training.checkpoints import Checkpoints
+from ccwm.training.collect import collect_random
 from ccwm.training.history import Row, summarise
 from ccwm.training.loop import train
 from ccwm.training.progress import hidden_progress
 from ccwm.training.publish import publish_agent
 from ccwm.training.work_directory import exclusive, work_directory
-from ccwm.tuning.first_data import first_episodes
-from ccwm.tuning.measures import MEASURES
+from ccwm.tuning.measures import measure_curve, truncation_f1
 from ccwm.tuning.points import trial_settings
 from ccwm.tuning.runs import Runs
 from ccwm.tuning.space import Point
@@ -62,8 +67,7 @@ class TrialRunner:
         work = self._work / f"trial-{attempt.number}" / f"{seed}-{work_directory(settings, cell, data=data).name}"
         name, params = (attempt.name, f"seed {seed}"), stage_values(settings, "train")
         tags = {"trial": str(attempt.number)}
-        run_of_seed = self.runs.open("tune-seed", params, point=attempt.point, path=name, seed=seed, tags=tags)
-        with exclusive(work), run_of_seed as run:
+        with exclusive(work), self.runs.open("tune-seed", settings, params, path=name, seed=seed, tags=tags) as run:
             curve = _earlier_curve(work)
 
             def log(metrics: Mapping[str, float], env_steps: int) -> None:
@@ -76,12 +80,9 @@ class TrialRunner:
             with hidden_progress():
                 trained = train(settings.agent, cell, data=data / "train", work=work, log=log, label=str(cell))
             module, history = trained.module, trained.history
-            measure = MEASURES[tune.measure]
-            if measure.of_curve is not None:
-                value = measure.of_curve(history.curve)
-            else:
-                assert measure.of_agent is not None
-                value = measure.of_agent(module, work / "replay")
+            value = measure_curve(tune.measure, history.curve)
+            if value is None:
+                value = truncation_f1(module, work / "replay")
             finals = {f"final/{name}": final for name, final in summarise(history, module.counters).items()}
             run.log_metrics({**finals, "value": value}, env_steps=module.counters.env_steps)
             if tune.keep != "none":
@@ -95,11 +96,29 @@ class TrialRunner:
 
     def keep_agents_of(self, numbers: set[int]) -> None:
         """Remove the agents of all other trials, unless all are to be kept."""
-        if self.settings.tune.keep == "all":
-            return
+        kept = {f"trial-{number}" for number in numbers}
         for place in self._agents.glob("trial-*"):
-            if int(place.name.removeprefix("trial-")) not in numbers:
+            if self.settings.tune.keep != "all" and place.name not in kept:
                 shutil.rmtree(place, ignore_errors=True)
+
+
+def first_episodes(settings: Settings, task: str, seed: int) -> Path:
+    """A directory whose `train` holds the random episodes of this task and seed.
+
+    They are the pipeline's where it made them with these settings, else they are collected once by the same code.
+    """
+    cell, manifest = Cell("collect", task, seed=seed), Path("train") / "manifest.jsonl"
+    fingerprint = settings_hash(settings, cell)
+    recorded = json.loads(cell.record.read_text())["settings_hash"] if cell.record.is_file() else None
+    if (cell.data / manifest).is_file() and recorded == fingerprint:
+        return cell.data
+    place, parts = WORK / "tune" / "data" / fingerprint, {"train": settings.collect.episodes}
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(place.with_suffix(".lock")):
+        if not (place / manifest).is_file():
+            with published(place) as folder, counter(f"random episodes, seed {seed}", parts["train"]) as advance:
+                collect_random(task, folder, parts=parts, env=settings.env, seed=seed, advance=advance)
+    return place
 
 
 def _earlier_curve(work: Path) -> list[Row]:

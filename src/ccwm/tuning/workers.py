@@ -12,6 +12,7 @@ from optuna import Study, TrialPruned
 from optuna.storages import RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from ccwm.training.finite import NotFinite
 from ccwm.tuning.storage import DatabaseLock, experimental
 
 RETRIES = 5
@@ -63,26 +64,42 @@ class Workers:
         finally:
             path.unlink(missing_ok=True)
 
-    def own(self, trial: Trial) -> None:
-        """Mark a trial that was just begun under the lock as this process's, and let the next process begin one."""
+    @contextmanager
+    def running(self, trial: Trial) -> Iterator[None]:
+        """Mark a trial that was just begun under the lock as this process's, and let the next process begin one.
+
+        Within, what is not the trial's own fault (a signal, a full disk) leaves it to be retried, as often as needed.
+        """
         if self._heartbeat is not None:
             self._heartbeat(trial._trial_id)  # Optuna's thread may not have come to its first one
         trial.set_user_attr(WORKER, self.name)
         self.lock.release()
+        try:
+            yield
+        except TrialPruned:
+            raise
+        except NotFinite as error:
+            trial.set_user_attr(ERROR, str(error))
+            raise
+        except BaseException as error:
+            trial.set_user_attr(INTERRUPTED, trial.user_attrs.get(INTERRUPTED, 0) + 1)
+            if isinstance(error, SystemExit):  # Optuna ends the trials of all other exceptions itself
+                trial.study.tell(trial, state=TrialState.FAIL)
+            raise
 
-    @experimental()
     def retry_dead(self, study: Study) -> list[int]:
         """Queue the trials of dead processes again and return their numbers; the lock must be held.
 
         A trial that failed without an error of its own and has no retry yet is queued, so that a process that dies
         between these two writes loses nothing and doubles nothing.
         """
-        fail_stale_trials(study)
+        with experimental():
+            fail_stale_trials(study)
+            retry = RetryHeartbeatStaleTrialCallback(inherit_intermediate_values=True)
         for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             worker = trial.user_attrs.get(WORKER)
             if worker is None or (self._heartbeat is None and not self._is_alive(worker)):
                 study.tell(trial.number, state=TrialState.FAIL)
-        retry = RetryHeartbeatStaleTrialCallback(inherit_intermediate_values=True)
         queued = []
         for trial in counted(study.get_trials()):
             killed = len(retry_history(trial)) - trial.user_attrs.get(INTERRUPTED, 0)
@@ -102,20 +119,3 @@ class Workers:
                 return False
         except Timeout:
             return True
-
-
-@contextmanager
-def given_back(study: Study, trial: Trial, blamed: tuple[type[Exception], ...]) -> Iterator[None]:
-    """Within, what is not the trial's own fault (a signal, a full disk) leaves it to be retried, as often as needed."""
-    try:
-        yield
-    except TrialPruned:
-        raise
-    except blamed as error:
-        trial.set_user_attr(ERROR, str(error))
-        raise
-    except BaseException as error:
-        trial.set_user_attr(INTERRUPTED, trial.user_attrs.get(INTERRUPTED, 0) + 1)
-        if isinstance(error, SystemExit):  # Optuna ends the trials of all other exceptions itself
-            study.tell(trial, state=TrialState.FAIL)
-        raise

@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from tracking_helpers import CELL, Outage, Server, StartRun
 
 from ccwm.tracking import sync
-from ccwm.tracking.delivery import Delivery
+from ccwm.tracking.outbox import Outbox
 from ccwm.tracking.spool import Spool
 
 Client = Callable[[], MlflowClient]
@@ -72,7 +72,8 @@ def test_a_server_unreachable_from_start_to_end_gets_it_all_later(
 def test_a_server_killed_in_the_middle_loses_nothing_and_gets_nothing_twice(
     server: Store, start_run: StartRun, client: Client, fresh_project: Path
 ) -> None:
-    (fresh_project / "curve.csv").write_text("1,2\n")
+    (fresh_project / "curves").mkdir()
+    (fresh_project / "curves" / "curve.csv").write_text("1,2\n")
     exported = fresh_project / "agent"
     exported.mkdir()
     (exported / "agent.json").write_text(CARD)  # it is only sent here, never loaded
@@ -85,13 +86,13 @@ def test_a_server_killed_in_the_middle_loses_nothing_and_gets_nothing_twice(
         start = time.perf_counter()
         for step in range(300, 2000):
             run.log_metrics({"loss": 1.0}, env_steps=step)
-        run.log_artifact(fresh_project / "curve.csv")
+        run.log_artifact(fresh_project / "curves")
         run.log_agent(exported)
         assert time.perf_counter() - start < 2
         server.start()
         run.log_metrics({"loss": 1.0}, env_steps=2000)
     assert steps(client(), run.run_id) == list(range(2001))
-    assert {file.path for file in client().list_artifacts(run.run_id)} == {"curve.csv", "settings.json"}
+    assert {file.path for file in client().list_artifacts(run.run_id)} == {"curves", "settings.json"}
     assert count(client(), "killed") == 1
     (agent,) = client().search_model_versions("name = 'ccwm-walker_walk-ccwm'")
     assert agent.run_id == run.run_id
@@ -107,7 +108,7 @@ def test_a_crash_between_sending_and_acknowledging_leaves_no_duplicate(
     (directory,) = (project / "spool").iterdir()
     spool = Spool(directory)
     spool.identify(acknowledged=0, mlflow_run_id=None)  # as if not even the run's creation had been noted
-    Delivery(spool).drain()
+    Outbox(spool).drain()
     assert spool.unsent == 0
     assert steps(client(), run.run_id) == [0, 1, 2, 3, 4]
     assert len(client().get_metric_history(run.run_id, "not a number")) == 5
