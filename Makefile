@@ -40,6 +40,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 
 repro: install ## Run the study that params.yaml describes, and only what changed since the last time
 	$(BIN)/ccwm gl
+	$(BIN)/ccwm fleet run
 	$(BIN)/dvc repro
 	@echo "The report: $(CURDIR)/report/index.html"
 	@echo "The runs:   make ui"
@@ -61,9 +62,10 @@ record: install ## Write down which machine made dvc.lock, and what the last com
 doctor: install ## Check that this machine is ready for params.yaml
 	$(BIN)/ccwm doctor
 
-# One thread a worker: two workers on all cores would fight, and sums differ between thread counts.
+# One thread a worker: two workers on all cores would fight, and sums differ between thread counts. A file's tests run
+# in one worker, so that what they share is made once.
 test: install ## Run the fast test suite, which covers every guarantee at least once
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 test-slow: install ## Run the long tests: kills, soak, browser sizes, a sweep over the presets
 	$(BIN)/pytest -m slow --timeout 3600
@@ -95,8 +97,8 @@ audit: install ## Look the locked packages up in the vulnerability database
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 	echo "$(TORCH)" | $(BIN)/pip-audit --strict --disable-pip --no-deps --requirement /dev/stdin
 
-clean: ## Delete caches and resumable training (.work/train); results, data, runs and what is still to be sent to MLflow stay
-	rm -rf .work/train .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: ## Delete caches, resumable training and the slots of fleets (.work/train, .work/fleet); results, data, runs and what is still to be sent to MLflow stay
+	rm -rf .work/train .work/fleet .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests pipeline benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Also delete the virtual environment

@@ -6,6 +6,7 @@ import typer
 
 from ccwm.cli.data import data
 from ccwm.cli.doctor import doctor
+from ccwm.cli.fleet import fleet
 from ccwm.cli.gl import gl
 from ccwm.cli.params import params
 from ccwm.cli.plan import plan
@@ -22,7 +23,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="World models
 for command in (preset, plan, doctor, gl, ui, verify, play):
     app.command()(command)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(run)
-for name, group in {"params": params, "data": data, "tracking": tracking, "tune": tune}.items():
+for name, group in {"params": params, "data": data, "tracking": tracking, "tune": tune, "fleet": fleet}.items():
     app.add_typer(group, name=name)
 
 

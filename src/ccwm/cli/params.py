@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.syntax import Syntax
 from ruamel.yaml import YAML
 
 from ccwm.cells import PARAMS, cells
+from ccwm.cli.source import print_source
 from ccwm.envs.tasks import check_task
 from ccwm.settings.loading import load_settings
 from ccwm.settings.reference import json_schema, reference_page
@@ -34,11 +33,7 @@ def show(
     text, yaml = StringIO(), YAML()
     yaml.default_flow_style = None
     yaml.dump(settings.model_dump(mode="json", exclude={"study", "variants"} if variant else None), text)
-    console = Console()
-    if console.is_terminal:
-        console.print(Syntax(text.getvalue(), "yaml", background_color="default"))
-    else:  # rich would wrap long lines, and take lists for its markup
-        typer.echo(text.getvalue(), nl=False)
+    print_source(text.getvalue(), "yaml")
 
 
 @params.command("check")

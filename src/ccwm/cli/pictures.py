@@ -25,8 +25,10 @@ def written_whole(path: Path) -> Iterator[Path]:
 def check_pixels(observation: np.ndarray) -> np.ndarray:
     """The same array; UserError unless it is a sequence of images, uint8 [T, height, width, 3]."""
     if observation.dtype != np.uint8 or observation.ndim != 4:
-        shape = list(observation.shape[1:])
-        raise UserError(f"observations of {observation.dtype} {shape} are no images: only pixels can be shown")
+        raise UserError(
+            f"observations of {observation.dtype} {list(observation.shape[1:])} are no images that a video could show",
+            hint="--sheet plots a state over time; `ccwm play` renders what an agent plays",
+        )
     return observation
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table
 
 from ccwm.cells import PARAMS, STAGES, Cell, cells, up_to_date
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
+from ccwm.errors import UserError
 from ccwm.machine import cores
 from ccwm.progress import counter
 from ccwm.settings.loading import load_settings
@@ -24,6 +26,8 @@ from ccwm.settings.variants import resolve
 
 if TYPE_CHECKING:  # torch takes seconds to import, which a help text need not
     from ccwm.plan.measure import AgentCost, TaskCost
+
+CLAIMS = Path("claims.yaml")
 
 
 class Measured(NamedTuple):
@@ -36,23 +40,52 @@ class Measured(NamedTuple):
 
 def plan(
     preset: Annotated[str, typer.Argument(help="A preset's name; default: params.yaml as it is.")] = "",
+    machines: Annotated[int, typer.Option(min=1, help="Also tell the hours of a fleet of so many like this.")] = 1,
+    power: Annotated[
+        bool, typer.Option("--power", help="Instead: the seeds that each claim needs, from the spread seen so far.")
+    ] = False,
 ) -> None:
     """Show what a study will take here: runs, hours, disk, memory, and what is already done. Nothing is run."""
+    if power:
+        Console().print(power_table(preset))
+        return
     settings = load_preset(preset) if preset else load_settings(PARAMS)
     for task in settings.study.tasks:
         check_task(task)
-    if any(needs_gl(task) for task in settings.study.tasks):
+    if any(needs_gl(task, settings.env) for task in settings.study.tasks):
         probe()
     current = not preset or (PARAMS.is_file() and load_settings(PARAMS) == settings)
     done = up_to_date(settings.study, Path.cwd()) if current else set()
     measured = measure(settings)
     console = Console()
-    console.print(stage_table(settings, measured, done))
-    lines = [*needs(settings, measured), *(resumable(settings, done) if current else ())]
+    costs = cell_seconds(settings, measured)
+    console.print(stage_table(costs, done))
+    lines = [*fleet_hours(settings, costs, done, machines), *needs(settings, measured)]
+    lines += resumable(settings, done) if current else ()
     if not current:
         lines.append(f"`ccwm preset {preset}` makes it params.yaml; nothing of it is counted as done")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def power_table(study: str) -> Table:
+    """Seeds for 80 % power at a two-sided 5 % level by a paired t-test; of one study in evidence/, or of all."""
+    from ccwm.plan.power import seeds_needed
+    from ccwm.report.claims import load_claims
+    from ccwm.report.sources import evidence_sources, own_source
+
+    root = Path.cwd()
+    sources = [own_source(root, load_settings(PARAMS)), *evidence_sources(root)]
+    rows = seeds_needed([of for of in sources if study in ("", of.name)], load_claims(CLAIMS))
+    if not rows:
+        raise UserError("no claim has two seeds yet", hint="`dvc repro` or `ccwm fleet run` makes some")
+    headings = ("claim", "task", "study", "seeds", "sd", "finds", "to find", "needs")
+    table = Table(*headings, box=None, caption="sd: of the differences; finds: what these seeds find with 80 % power")
+    for row in rows:
+        sizes = (f"{row[key]:.3g}" for key in ("sd", "found", "matters"))
+        needed = "over 1,000" if row["needed"] is None else str(row["needed"])
+        table.add_row(row["claim"], row["task"], row["study"], str(row["seeds"]), *sizes, needed)
+    return table
 
 
 def measure(settings: Settings) -> Measured:
@@ -89,8 +122,8 @@ def resumable(settings: Settings, done: set[Cell]) -> Iterator[str]:
             yield f"{cell} resumes from update {count:,} of {updates(resolved):,}"
 
 
-def stage_table(settings: Settings, measured: Measured, done: set[Cell]) -> Table:
-    """The matrix as a table, with the time that is left."""
+def cell_seconds(settings: Settings, measured: Measured) -> dict[Cell, float]:
+    """What each cell of the matrix will take."""
     from ccwm.plan.estimate import seconds
 
     study, start = settings.study, measured.start
@@ -99,6 +132,27 @@ def stage_table(settings: Settings, measured: Measured, done: set[Cell]) -> Tabl
         variant = cell.variant or study.variants[0]
         task, agent = measured.tasks[cell.task or study.tasks[0]], measured.agents[variant]
         costs[cell] = seconds(resolve(settings, variant), task, agent, start).get(cell.stage, 2 * start)
+    return costs
+
+
+def fleet_hours(settings: Settings, costs: dict[Cell, float], done: set[Cell], machines: int) -> Iterator[str]:
+    """The time that is left when cells run in parallel, as many at once as there are GPUs, or cores without any."""
+    import torch
+
+    from ccwm.plan.estimate import makespan
+
+    trainer = settings.trainer
+    gpus = 0 if trainer.accelerator == "cpu" else torch.cuda.device_count()
+    at_once = max((gpus if gpus else cores() // trainer.threads) // trainer.devices, 1)
+    left = {cell: spent for cell, spent in costs.items() if cell not in done}
+    for number in sorted({1, machines}):
+        where = "this machine" if number == 1 else f"{number} machines like this one"
+        slots = number * at_once
+        yield f"as a fleet on {where}, {slots} cells at once: {duration(makespan(left, slots))}"
+
+
+def stage_table(costs: dict[Cell, float], done: set[Cell]) -> Table:
+    """The matrix as a table, with the time that is left."""
     table = Table("stage", "runs", "done", "each", "left", box=None)
     for stage in (*STAGES, "all"):
         runs = [cell for cell in costs if stage in (cell.stage, "all")]
@@ -115,9 +169,9 @@ def needs(settings: Settings, measured: Measured) -> Iterator[str]:
     tasks, agents = measured.tasks, measured.agents
     largest = max(tasks.values(), key=lambda task: task.action_size)
     size = disk(settings, {name: agent.parameters for name, agent in agents.items()}, largest)
-    free = gigabytes(shutil.disk_usage(Path.cwd()).free)
-    yield f"disk: {gigabytes(size.kept)} to keep, {gigabytes(size.working)} more to train an agent; {free} free"
-    yield f"memory: {gigabytes(1e6 * max(agent.memory_mb for agent in agents.values()))} while training"
+    kept, working, free = (decimal(int(part)) for part in (*size, shutil.disk_usage(Path.cwd()).free))
+    yield f"disk: {kept} to keep, {working} more to train an agent; {free} free"
+    yield f"memory: {decimal(int(1e6 * max(agent.memory_mb for agent in agents.values())))} while training"
     for name, agent in agents.items():
         whole = agent.parts == (settings.train.batch,)
         how = "measured" if whole else f"from batches of {' and '.join(map(str, agent.parts))}"
@@ -129,7 +183,7 @@ def needs(settings: Settings, measured: Measured) -> Iterator[str]:
     yield f"a step of {settings.env.action_repeat} frames with its observation: {steps}"
     load = os.getloadavg()[0]
     busy = "; it is busy, and would be faster alone" if load > cores() + 1 else ""
-    yield f"one run after the other, with a load of {load:.1f} on {cores()} cores while it was measured{busy}"
+    yield f"the table counts one run after the other; measured with a load of {load:.1f} on {cores()} cores{busy}"
 
 
 def duration(seconds: float) -> str:
@@ -139,8 +193,3 @@ def duration(seconds: float) -> str:
     if seconds < 6000:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
-
-
-def gigabytes(size: float) -> str:
-    """`0.3 GB`, or MB below a tenth of one."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.0f} MB"

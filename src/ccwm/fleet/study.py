@@ -1,0 +1,56 @@
+"""A study beside the project: its own settings, lock file and results in a directory that git keeps.
+
+    evidence/maze/params.yaml   its settings
+    evidence/maze/dvc.lock      DVC's books
+    evidence/maze/results/…     small results and run records, as the cells finish
+
+It runs in a clone below ``.work/fleet/studies``, which is made anew from these files and DVC's cache whenever it is
+missing. The project's cache and MLflow store are the study's too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from ccwm.cells import PARAMS, run_command
+from ccwm.errors import UserError
+from ccwm.files import write_atomically
+from ccwm.fleet import FLEET
+from ccwm.fleet.code import Code, capture, lay_out, write_cache_config
+from ccwm.fleet.slot import DVC_LOCK
+from ccwm.settings.presets import load_preset, preset_text
+
+EVIDENCE = Path("evidence")
+
+
+def study_root(project: Path, into: Path | None) -> Path:
+    """Where a fleet fills DVC's books: the project itself, or the clone of the study that is kept in ``into``."""
+    if into is None:
+        return project
+    inside = (project / into).resolve()
+    if project.resolve() not in inside.parents:
+        raise UserError(f"{into} is outside the project")
+    return project / FLEET / "studies" / "-".join(inside.relative_to(project.resolve()).parts)
+
+
+def lay_out_study(project: Path, into: Path, *, preset: str | None, commit: str | None) -> Code:
+    """Bring a study's clone to the code, the settings and the results that it has to start from."""
+    kept, root = project / into, study_root(project, into)
+    if preset is not None:
+        load_preset(preset)
+        kept.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept / PARAMS, preset_text(preset).encode())
+    if not (kept / PARAMS).is_file():
+        raise UserError(f"{into / PARAMS} is missing", hint="write it, or name a preset")
+    code = capture(project, commit=commit, params=(kept / PARAMS).read_text())
+    lay_out(code, root)
+    (root / EVIDENCE).mkdir(exist_ok=True)  # the report depends on it, and it is no code
+    command = [sys.executable, "-m", "dvc", "cache", "dir"]
+    write_cache_config(root, run_command(command, "DVC has no cache", project).strip())
+    if (kept / DVC_LOCK).is_file():
+        shutil.copyfile(kept / DVC_LOCK, root / DVC_LOCK)
+    if (kept / "results").is_dir():
+        shutil.copytree(kept / "results", root / "results", dirs_exist_ok=True)
+    return code
