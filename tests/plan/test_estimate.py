@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ccwm.plan.estimate import disk, episode_steps, seconds, updates
+from ccwm.cells import Cell
+from ccwm.plan.estimate import disk, episode_steps, makespan, seconds, updates
 from ccwm.plan.measure import AgentCost, TaskCost
 from ccwm.settings.loading import load_settings
 from ccwm.settings.schema import Settings
@@ -59,3 +60,13 @@ def test_bytes_by_hand() -> None:
     agents = 3 * 2 * (8 * 1000 + 8 * 2000 + 2 * (2 * 5 * 3 * 32 * 32))  # two seeds, three copies
     assert size.kept == collected + agents
     assert size.working == 100 * step + 4 * 3 * 4 * 2000
+
+
+def test_a_fleet_takes_as_long_as_its_longest_way() -> None:
+    collect = [Cell("collect", "maze", seed=seed) for seed in (0, 1)]
+    train = [Cell("train", "maze", "ccwm", seed) for seed in (0, 1)]
+    costs = {**dict.fromkeys(collect, 1.0), **dict.fromkeys(train, 10.0), Cell("report"): 2.0}
+    assert makespan(costs, 1) == 24.0
+    assert makespan(costs, 2) == 13.0  # 1 + 10 side by side, then 2
+    assert makespan(costs, 8) == 13.0
+    assert makespan({}, 2) == 0.0

@@ -9,11 +9,9 @@ from markupsafe import Markup
 from ccwm.report.blocks import Picture, Video
 from ccwm.report.claims import Paper, load_claims
 from ccwm.report.page import build_report
-from ccwm.report.results import Results
 from ccwm.report.section import Report
-from ccwm.settings import schema
 
-from .results_tree import study, write_tree
+from .results_tree import settings, source, study, write_tree
 
 COLOURS = {"dreamer": "#111111", "ccwm": "#222222"}
 
@@ -24,17 +22,21 @@ def paper() -> Paper:
 
 
 @pytest.fixture(scope="session")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(shared_folder: Callable[..., Path]) -> Path:
     """A project with the results of one task, two variants and one seed; read only."""
-    return write_tree(tmp_path_factory.mktemp("project"), study())
+    return shared_folder("tree", lambda folder: write_tree(folder, study()))
 
 
 @pytest.fixture(scope="session")
-def built(tree: Path, paper: Paper, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def state_tree(shared_folder: Callable[..., Path]) -> Path:
+    """The same from states; read only."""
+    return shared_folder("states", lambda folder: write_tree(folder, study(), states=True))
+
+
+@pytest.fixture(scope="session")
+def built(tree: Path, paper: Paper, shared_folder: Callable[..., Path]) -> Path:
     """The report of that tree; read only."""
-    out = tmp_path_factory.mktemp("built") / "report"
-    build_report(tree, out, study=study(), look=schema.Report(title="A <title>"), paper=paper)
-    return out
+    return shared_folder("built", lambda folder: build_report(tree, folder / "report", settings(), paper)) / "report"
 
 
 class Unsaved(Report):
@@ -55,7 +57,8 @@ def make_report(tmp_path: Path, paper: Paper) -> Callable[..., Report]:
         folder = tmp_path / "built"
         for name in ("figures", "tables"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        return Unsaved(Results(root, study(**names)), folder, COLOURS, 0.5, paper if with_paper else None)
+        own = source(root, **names)
+        return Unsaved(own.results, folder, COLOURS, 0.5, paper if with_paper else None, [own])
 
     return make
 

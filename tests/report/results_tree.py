@@ -12,10 +12,14 @@ import pandas as pd
 from ccwm.cells import Cell, cells
 from ccwm.files import write_csv, write_json
 from ccwm.report.results import Results
-from ccwm.settings.schema import Study
+from ccwm.report.sources import OWN, Source
+from ccwm.settings import schema
+from ccwm.settings.presets import load_preset
+from ccwm.settings.schema import Settings, Study
+from ccwm.studies.components import Components
 from ccwm.studies.embeddings import Embeddings, Numbers, write_embeddings
 from ccwm.studies.maps import TrajectoryMap, ValueMap
-from ccwm.studies.prediction import Prediction, summarise, write_prediction
+from ccwm.studies.prediction import Prediction, component_errors, errors, summarise, write_prediction
 from ccwm.studies.retracing import Retraced, write_retracing
 from ccwm.studies.returns import Return, write_evaluation
 from ccwm.studies.returns import summarise as summarise_returns
@@ -48,8 +52,18 @@ def results(root: Path, **names) -> Results:
     return Results(root, study(**names))
 
 
-def write_tree(root: Path, of: Study) -> Path:
-    """Every file of every cell; better variants come later in the list."""
+def source(root: Path, *, observation: str = "state", units: str = "absolute", name: str = OWN, **names) -> Source:
+    return Source(name, results(root, **names), observation, units)
+
+
+def settings(title: str = "A <title>", **names) -> Settings:
+    """The quick preset with a study and a title of its own."""
+    changes = {"study": study(**names), "report": schema.Report(title=title)}
+    return load_preset("quick", Path(__file__).parents[2] / "presets").model_copy(update=changes)
+
+
+def write_tree(root: Path, of: Study, **rollout: bool) -> Path:
+    """Every file of every cell; better variants come later in the list. ``rollout``: what ``write_rollout`` takes."""
     for cell in cells(of):
         if cell.stage == "report":
             continue
@@ -57,7 +71,8 @@ def write_tree(root: Path, of: Study) -> Path:
         random = np.random.default_rng([cell.seed or 0, rank])
         folder = root / cell.results
         folder.mkdir(parents=True)
-        WRITERS[cell.stage](folder, cell, rank, random)
+        options = rollout if cell.stage == "rollout-viz" else {}
+        WRITERS[cell.stage](folder, cell, rank, random, **options)
         write_run(root / cell.record, cell)
     return root
 
@@ -110,7 +125,8 @@ def write_train(folder: Path, cell: Cell, rank: int, random: np.random.Generator
     history = History()
     for steps in range(5000, 20001, 1000):
         mean = (300 + 90 * rank) * (1 - np.exp(-(steps - 4000) / 7000)) + random.normal(0, 12)
-        history.add_evaluation(steps, steps // 10, [mean - 20.0, mean, mean + 20.0], [])
+        skill = {"retrace_skill_latent": steps / 40000, "retrace_skill_observation": -0.25} if rank else {}
+        history.add_evaluation(steps, steps // 10, [mean - 20.0, mean, mean + 20.0], [], skill)
     terms = ["model/observation", "actor/loss", *(["retrace/loss"] if rank else [])]
     for steps in range(5000, 20001, 500):
         fall = float(np.exp(-(steps - 5000) / 5000))
@@ -135,22 +151,41 @@ def write_returns(folder: Path, totals: list[float], *, best: float | None = 100
     write_evaluation(folder, summarise_returns(rows, random["return"].tolist(), best=best), rows, random)
 
 
-def write_rollout(folder: Path, cell: Cell, rank: int, random: np.random.Generator) -> None:
+def write_rollout(
+    folder: Path,
+    cell: Cell,
+    rank: int,
+    random: np.random.Generator,
+    *,
+    states: bool = False,
+    rendered: bool = True,
+) -> None:
+    """A ball on its way, as pixels or, by its place, as a state; whether the truth of states was rendered."""
     length = CONTEXT + HORIZON
-    truth = np.stack([disc(t) for t in range(length)])
     drift = [max(t - CONTEXT, 0) * 0.08 * (2 - min(rank, 1)) for t in range(length)]
-    predicted = np.stack([disc(t - late) for t, late in enumerate(drift)])
+    show = place if states else disc
+    truth = np.stack([show(t) for t in range(length)])[None]
+    predicted = np.stack([show(t - late) for t, late in enumerate(drift)])[None]
+    scale = 1 if states else 255
+    found = errors(*(of.reshape(1, length, -1) / scale for of in (truth, predicted)), context=CONTEXT)
+    if not states:
+        found = {name: of.mean(-1, keepdims=True) for name, of in found.items()}
+    prediction = Prediction(CONTEXT, truth, predicted, found)
+    components = component_errors(prediction, ["x", "y"] if states else [])
+    frames = np.stack([disc(t) for t in range(length)])[None] if states and rendered else None
+    shown = {"variant": cell.variant, "shown": 1, "frames": frames}
+    write_prediction(folder, prediction, summarise(prediction), components, **shown)
+    write_latents(folder, truth[0], predicted[0], components, retraces=rank > 0)
 
-    def error(of: np.ndarray) -> np.ndarray:
-        return (((of.astype(float) - truth[CONTEXT:]) / 255) ** 2).mean((1, 2, 3))[None]
 
-    prediction = Prediction(truth[None], predicted[None], error(predicted[CONTEXT:]), error(truth[CONTEXT - 1]))
-    metrics = summarise(prediction, context=CONTEXT)
-    write_prediction(folder, prediction, metrics, variant=cell.variant, shown=1)
-    write_latents(folder, truth, predicted, retraces=rank > 0)
+def place(step: float) -> np.ndarray:
+    """Where that ball is, [2]."""
+    return np.array([0.15 + 0.05 * step, 0.5 + 0.3 * np.sin(step / 2)], np.float32)
 
 
-def write_latents(folder: Path, truth: np.ndarray, decoded: np.ndarray, *, retraces: bool) -> None:
+def write_latents(
+    folder: Path, truth: np.ndarray, decoded: np.ndarray, components: Components, *, retraces: bool
+) -> None:
     """A spiral, a value, a mask and a few events; an agent that does not retrace has no retraced states."""
     steps = np.arange(len(truth))
     write_retracing(
@@ -168,6 +203,7 @@ def write_latents(folder: Path, truth: np.ndarray, decoded: np.ndarray, *, retra
             kept=(steps < EVENT - 1) | (steps > EVENT + 1),
             irreversible=steps == EVENT,
         ),
+        components,
     )
     write_embeddings(folder, embeddings(retraces), variant="ccwm" if retraces else "dreamer")
     write_truncation(

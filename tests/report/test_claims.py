@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from ccwm.envs.tasks import check_task
-from ccwm.report.claims import BadClaims, Claim, load_claims
+from ccwm.report.claims import BadClaims, Claim, Tiers, load_claims
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.presets import load_preset
 from ccwm.settings.variants import resolve
@@ -20,18 +20,43 @@ PAPER = load_claims(ROOT / "claims.yaml")
 GOOD = read_yaml(ROOT / "claims.yaml")
 
 
+@pytest.mark.parametrize("tier", Tiers.model_fields)
 @pytest.mark.parametrize("claim", PAPER.claims, ids=lambda claim: claim.id)
-def test_its_preset_runs_what_it_needs(claim: Claim) -> None:
-    settings = load_preset(claim.preset, ROOT / "presets")
-    assert {*claim.tasks} <= {*settings.study.tasks}
-    assert {*claim.variants} <= {*settings.study.variants}
-    assert len(settings.study.seeds) >= PAPER.scale.seeds
-    for variant in claim.variants:
-        assert resolve(settings, variant).train.env_steps >= claim.env_steps
-    for task in claim.tasks:
+def test_its_preset_runs_what_it_needs(claim: Claim, tier: str) -> None:
+    asked = PAPER.asked(claim, tier)
+    if isinstance(asked, str):
+        assert len(asked.split()) > 5
+        return
+    settings, scale = load_preset(asked.preset, ROOT / "presets"), getattr(PAPER.tiers, tier)
+    assert settings.env.observation == scale.observation
+    assert {*asked.tasks} <= {*settings.study.tasks}
+    assert {*asked.variants} <= {*settings.study.variants}
+    assert len(settings.study.seeds) >= scale.seeds
+    needed = asked.env_steps if tier == "paper" else max(scale.budget, asked.budget or 0) * asked.env_steps
+    for variant in asked.variants:
+        assert resolve(settings, variant).train.env_steps >= needed
+    for task in asked.tasks:
         check_task(task)
-    if claim.measure.stage == "transfer":
-        assert str(claim.measure.key).split("/")[1].split("+") in settings.transfer.rows
+    assert asked.units in (None, settings.transfer.units)
+    if asked.measure.stage == "transfer":
+        assert str(asked.measure.key).split("/")[1].split("+") in settings.transfer.rows
+
+
+def test_the_default_study_is_large_enough_for_the_reduced_tier() -> None:
+    quick, scale = load_preset("quick", ROOT / "presets"), PAPER.tiers.states
+    assert quick.env.observation == scale.observation
+    assert len(quick.study.seeds) >= scale.seeds
+    assert scale.env_steps is not None
+    assert quick.train.env_steps >= scale.budget * scale.env_steps
+
+
+def test_published_returns_are_of_the_same_inputs() -> None:
+    from_states = PAPER.published_on("cheetah_run", "state")
+    assert from_states["DreamerV3"] == {100000: 297.0, 200000: 405.0, 500000: 590.0}
+    assert PAPER.published_on("cheetah_run", "pixels")["DreamerV3"][100000] == 305.0
+    assert "DreamerV3" not in PAPER.published_on("quadruped_run", "state")
+    assert PAPER.published_on("hopper_hop", "state")["DreamerV3"] == {100000: 1.0, 500000: 111.0}
+    assert PAPER.published_on("cheetah_run", "state", 200.0) == {}  # of other episodes
 
 
 def test_the_quoted_returns_are_those_of_the_paper() -> None:
@@ -92,7 +117,9 @@ def changed(**fields: Any) -> dict[str, Any]:
         (changed(rule={"kind": "tally", "ahead": 1}), r"claims.0.rule: kind `tally` needs `behind`"),
         (changed(measure={"stage": "evaluate"}), r"claims.0.measure: needs either `curve`, or `stage` and `key`"),
         (changed(than=None), r"claims.0: needs exactly one of `than`, `quoted` and `rule.value`"),
-        (changed(than=None, quoted="D4PG"), r"claim 'outperforms-dreamer': `quoted` 'D4PG' has no return for all"),
+        (changed(than=None, quoted="D4PG"), r"claim 'outperforms-dreamer': 'D4PG' has no return for all"),
+        (changed(states={"why": "Because.", "preset": "paper"}), r"claims.0.states: `why` stands alone"),
+        (changed(states={"quoted": "SAC"}), r"needs exactly one of `than`, `quoted` and `rule.value`"),
         (changed(id="efficient-cheetah"), r"the id 'efficient-cheetah' stands twice"),
     ],
 )

@@ -37,16 +37,11 @@ def test_seeds_have_a_mean_and_an_interquartile_mean(tmp_path: Path) -> None:
     for seed, mean in enumerate([1.0, 2.0, 3.0, 100.0]):
         evaluated(found, mean - 1, mean, mean + 1, seed=seed)
     (row,) = summarise(found, TASK)
-    assert (row.returns.mean, row.returns.n, row.middle.iqm) == (26.5, 4, 2.5)  # the IQM is of 2 and 3
-    assert row.middle.low is not None
-    assert row.middle.low < 2.5 < row.middle.high
+    assert (row["mean"], row["n"], row["iqm"]) == (26.5, 4, 2.5)  # the IQM is of 2 and 3
+    assert row["iqm_low"] < 2.5 < row["iqm_high"]
     (one,) = summarise(results(tmp_path, variants=("ccwm",)), TASK)
-    assert (*one.returns[:2], one.middle.iqm) == (
-        1.0,
-        1.0,
-        1.0,
-    )  # over the episodes 0, 1 and 2, of which 3 // 4 = 0 are cut
-    assert (one.middle.low, one.middle.high) == (0.0, 2.0)
+    assert (one["mean"], one["sd"], one["iqm"]) == (1.0, 1.0, 1.0)  # over the episodes 0, 1 and 2: 3 // 4 = 0 are cut
+    assert (one["iqm_low"], one["iqm_high"]) == (0.0, 2.0)
 
 
 def test_scores_of_all_tasks_together(tmp_path: Path) -> None:
@@ -57,7 +52,7 @@ def test_scores_of_all_tasks_together(tmp_path: Path) -> None:
             evaluated(found, level + score * (1000 - level), seed=seed, task=task)
     evaluated(found, 50.0, task="gym:Unscored-v0", best=None)
     (row,) = aggregate(found)
-    assert (row.tasks, row.middle.iqm, len(row.cells)) == (2, pytest.approx(0.3), 4)  # of 0.2 and 0.4
+    assert (row["tasks"], row["iqm"], len(row["cells"])) == (2, pytest.approx(0.3), 4)  # of 0.2 and 0.4
     assert aggregate(results(tmp_path, variants=("ccwm",), seeds=2)) == []
 
 

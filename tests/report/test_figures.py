@@ -19,11 +19,15 @@ def test_inline_figures_share_no_id() -> None:
 
 
 def test_a_figure_has_the_same_bytes_twice(tmp_path: Path) -> None:
-    for folder in ("first", "second"):
-        (tmp_path / folder).mkdir()
-        figure, axes = styled(panel)(2.0, 1.0)
+    @styled
+    def draw(folder: Path) -> str:
+        folder.mkdir()
+        figure, axes = panel(2.0, 1.0)
         axes.plot([0, 1], [1, 2])
-        shown = save(figure, tmp_path / folder, "line")
+        return save(figure, folder, "line")
+
+    for folder in ("first", "second"):
+        shown = draw(tmp_path / folder)
     assert shown.startswith("<svg")
     assert "currentColor" in shown
     assert {path.name for path in (tmp_path / "first").iterdir()} == {"line.svg", "line.pdf"}

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pandas as pd
 
 from ccwm.report.blocks import Panels, Picture, Table
-from ccwm.report.latents import build
+from ccwm.report.latents import SECTION
 from ccwm.report.section import Report
 
 from .results_tree import one, texts
 
 
 def test_maps_have_their_numbers_beside_them(report: Report) -> None:
-    blocks = build(report)
+    blocks = SECTION.build(report)
     assert one(blocks, Picture).file == "values-walker_walk"
     files = [[picture.file for picture in block.shown] for block in blocks if isinstance(block, Panels)]
     assert files == [[f"{name}-walker_walk-{variant}" for name in ("trajectory", "late", "truncated")]

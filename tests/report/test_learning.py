@@ -36,7 +36,7 @@ def test_area_end_and_steps_by_hand() -> None:
 def trained(found: Results, seed: int, *returns: float) -> None:
     history = History()
     for i, value in enumerate(returns):
-        history.add_evaluation(100 * (i + 1), 10 * (i + 1), [value], [])
+        history.add_evaluation(100 * (i + 1), 10 * (i + 1), [value], [], {})
     write_metrics(found.root / "results" / "train" / TASK / "ccwm" / str(seed), history, env_steps=100 * len(returns))
     folder = found.root / "results" / "evaluate" / TASK / "ccwm" / str(seed)
     folder.mkdir(parents=True)
@@ -48,12 +48,12 @@ def test_steps_to_a_score_are_the_median_over_seeds(tmp_path: Path) -> None:
     for seed, returns in enumerate([(10.0, 60.5, 60.0), (10.0, 10.0, 70.0), (10.0, 10.0, 10.0)]):
         trained(found, seed, *returns)
     (row,) = summarise(found, TASK, target_score=0.5)
-    assert row.target == pytest.approx(60.0)
-    assert (row.steps, row.reached, row.env_steps) == (300, 2, 300)  # 200, 300 and never
+    assert row["target"] == pytest.approx(60.0)
+    assert (row["steps"], row["reached"], row["env_steps"]) == (300, 2, 300)  # 200, 300 and never
     table = learning_table(TASK, [row])
     assert [entry.text for entry in table.rows[0][5:7]] == ["300", "2 of 3"]
     (late,) = summarise(found, TASK, target_score=0.7)
-    assert (late.steps, late.reached) == (None, 0)  # never for the median seed
+    assert (late["steps"], late["reached"]) == (None, 0)  # never for the median seed
     assert learning_table(TASK, [late]).rows[0][5].text == "not reached"
 
 

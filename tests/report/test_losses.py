@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ccwm.report.blocks import Panels
-from ccwm.report.losses import build, load
+from ccwm.report.losses import SECTION, load
 from ccwm.report.section import Report
 
 from .results_tree import one, results
@@ -17,7 +17,7 @@ def test_terms_come_in_the_order_of_the_files_and_no_counter_is_one(tree: Path) 
 
 
 def test_the_page_has_small_panels_and_one_file_has_all(report: Report) -> None:
-    panels = one(build(report), Panels)
+    panels = one(SECTION.build(report), Panels)
     assert len(panels.shown) == 3
     assert all("<svg" in picture.svg for picture in panels.shown)
     assert panels.whole.file == "losses-walker_walk"

@@ -13,9 +13,8 @@ from ccwm.errors import UserError
 from ccwm.report.blocks import Details, Words
 from ccwm.report.claims import Paper
 from ccwm.report.page import NAMED, SECTIONS, build_report, code, missing
-from ccwm.settings import schema
 
-from .results_tree import one, results, study, write_run, write_tree
+from .results_tree import one, results, settings, study, write_run, write_tree
 from .search_files import write_study
 
 TASK, VARIANTS = "walker_walk", ("dreamer", "ccwm")
@@ -23,7 +22,7 @@ PROVENANCE = {"runs.html", "runs.csv"}
 
 
 def build(root: Path, out: Path, paper: Paper | None = None, **names) -> Path:
-    return build_report(root, out, study=study(**names), look=schema.Report(title="A <title>"), paper=paper).parent
+    return build_report(root, out, settings(**names), paper).parent
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -60,13 +59,23 @@ class Text(HTMLParser):
 
 
 def test_every_file_is_there_and_nothing_else_is_left(built: Path) -> None:
-    alone = ("learning", "strip", "error", "ssim", "horizons", "transfer", "losses", "values")
+    alone = ("learning", "strip", "error", "ssim", "horizons", "skill", "transfer", "losses", "values")
     measures = ("truncated-share", "precision", "recall", "event-precision", "event-recall")
     of_agents = [f"{name}-{TASK}-{of}" for name in ("retracing", "trajectory", "late", "truncated") for of in VARIANTS]
     named = [f"{name}-{TASK}" for name in (*alone, *(f"truncation-{measure}" for measure in measures))] + of_agents
     figures = {f"figures/{name}.{kind}" for name in named for kind in ("svg", "pdf")}
     figures |= {"figures/overview.png", f"figures/strip-{TASK}.png", f"figures/rollout-{TASK}.mp4"}
-    written = ("claims", "learning", "evaluation", "prediction", "embeddings", "truncation", "transfer")
+    written = (
+        "claims",
+        "baseline",
+        "learning",
+        "evaluation",
+        "prediction",
+        "retracing",
+        "embeddings",
+        "truncation",
+        "transfer",
+    )
     assert files(built).keys() == {"index.html", "report.md"} | PROVENANCE | figures | {
         f"tables/{name}.csv" for name in written
     }
@@ -78,7 +87,7 @@ def test_pages_need_nothing_from_outside_and_their_links_lead_somewhere(built: P
     for path in (built / "index.html", built / "runs.html"):
         assert not re.search(r"https?://|//[a-z]+\.|@import|/home/", path.read_text("utf-8"))
     inside = {link[1:] for link in page.links if link.startswith("#")}
-    assert {section.id for section in SECTIONS} - {"tuning"} <= inside <= {*page.ids}
+    assert {section.id for section in SECTIONS} - {"tuning", "evidence"} <= inside <= {*page.ids}
     for seen in (page, runs):
         assert len(seen.ids) == len({*seen.ids})
     outside = {link for link in page.links if not link.startswith(("#", "data:"))}

@@ -44,8 +44,8 @@ def test_a_record_may_be_missing_or_broken(tree: Path, tmp_path: Path) -> None:
     (tmp_path / first.record).unlink()
     write_run(tmp_path / second.record, second, dirty="true", seconds="long", commit="other")
     (run,) = load(results(tmp_path))
-    assert (run.dirty, run.seconds, run.name) == (True, None, str(second))
-    assert len(caveats([run, run._replace(commit="another", dirty=False)])) == 2
+    assert (run["dirty"], run["seconds"], run["name"]) == (True, None, str(second))
+    assert len(caveats([run, run | {"commit": "another", "dirty": False}])) == 2
     (tmp_path / second.record).write_text("{")
     (said,) = build(results(tmp_path), tmp_path)
     assert said.style == "missing"

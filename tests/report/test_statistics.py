@@ -15,6 +15,11 @@ from ccwm.report.statistics import (
     holm,
     over_seeds,
     paired_difference,
+    paired_power,
+    pairs_needed,
+    performance_profile,
+    probability_of_improvement,
+    smallest_difference,
     stratified_iqm,
     welch,
 )
@@ -48,15 +53,15 @@ def test_the_interquartile_mean_is_of_all_values_together() -> None:
 
 def test_the_bootstrap_keeps_to_its_strata() -> None:
     apart = stratified_iqm([[0.0, 0.0], [1.0, 1.0]])
-    assert (apart.iqm, apart.low, apart.high) == (0.5, 0.5, 0.5)  # drawn within each task, nothing can change
+    assert (apart.iqm, apart.iqm_low, apart.iqm_high) == (0.5, 0.5, 0.5)  # drawn within each task, nothing can change
     together = stratified_iqm([[0.0, 0.0, 1.0, 1.0]])
-    assert (together.low, together.high) == (0.0, 1.0)  # at most one 1 is drawn in 5 of 16 cases
+    assert (together.iqm_low, together.iqm_high) == (0.0, 1.0)  # at most one 1 is drawn in 5 of 16 cases
     assert stratified_iqm([[3.0], [5.0]]) == (4.0, None, None)  # one seed each: nothing to resample
 
 
 def test_two_values_have_the_interval_of_their_bootstrap() -> None:
     got = stratified_iqm([[0.0, 1.0]])  # means 0, ½ and 1 with ¼, ½ and ¼: both ends are beyond 2.5 %
-    assert (got.iqm, got.low, got.high) == (0.5, 0.0, 1.0)
+    assert (got.iqm, got.iqm_low, got.iqm_high) == (0.5, 0.0, 1.0)
 
 
 def test_holm_by_hand() -> None:
@@ -123,3 +128,36 @@ def test_one_seed_has_its_own_spread_and_loses_its_gaps() -> None:
     assert got.band is not None
     assert got.band.tolist() == [0.5, 0.5]
     assert over_seeds([frame([0], [math.nan])], "env_steps", "y") is None
+
+
+def test_a_profile_is_the_share_above_each_threshold() -> None:
+    share, low, high = performance_profile([[0.0, 0.2], [0.4, 0.6]], np.array([0.0, 0.3, 0.6]))
+    assert share.tolist() == [0.75, 0.5, 0.0]  # 0 is not above 0
+    assert (low[1], high[1]) == (0.5, 0.5)  # each task lies on one side, whatever is drawn
+    assert (low[0], high[0]) == (0.5, 1.0)  # of the first task neither, one or both are above 0
+
+
+def test_the_probability_of_improvement_by_hand() -> None:
+    # first task: 3 > 1, 3 > 2, 2 > 1 and 2 = 2 of four pairs: 3.5 / 4; second: 0 of 1
+    got = probability_of_improvement([[3.0, 2.0], [0.0]], [[1.0, 2.0], [5.0]])
+    assert got.improvement == (3.5 / 4 + 0) / 2
+    assert got.improvement_low is not None
+    assert got.improvement_high is not None
+    assert 0.25 <= got.improvement_low < got.improvement < got.improvement_high == 0.5
+    assert probability_of_improvement([[1.0]], [[0.0]]) == (1.0, None, None)
+
+
+@pytest.mark.parametrize(("difference", "pairs"), [(0.5, 34), (1.0, 10), (-1.0, 10)])
+def test_pairs_for_a_power_of_80_percent_are_those_of_the_tables(difference: float, pairs: int) -> None:
+    assert pairs_needed(1.0, difference) == pairs  # Cohen's d_z of 0.5 and 1 in any table of the paired t-test
+    assert pairs_needed(100.0, 100 * difference) == pairs
+
+
+def test_power_has_its_ends() -> None:
+    assert pairs_needed(0.0, 1.0) == 2  # no spread at all
+    assert pairs_needed(1000.0, 1.0) is None
+    assert pairs_needed(1.0, 1000.0) == 2
+    assert paired_power(1.0, 0.0, np.array([7.0]))[0] == pytest.approx(0.05)  # no difference: the level of the test
+    found = smallest_difference(2.0, 10)
+    assert paired_power(2.0, found, np.array([10.0]))[0] == pytest.approx(0.8)
+    assert pairs_needed(2.0, found) == 10

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ccwm.report.blocks import Panels, Table
 from ccwm.report.section import Report
-from ccwm.report.truncation import best_threshold, build, summarise
+from ccwm.report.truncation import SECTION, best_threshold, summarise
 
 from .results_tree import THRESHOLDS, one, texts
 
@@ -30,15 +30,12 @@ def test_seeds_are_averaged() -> None:
 
     cells = [Cell("rollout-viz", "walker_walk", "ccwm", seed) for seed in (0, 1)]
     own, best = summarise({"ccwm": {cells[0]: sweep(), cells[1]: sweep(own=0.2)}})
-    assert (own.measures["threshold"], own.measures["truncated_share"]) == (
-        0.15000000000000002,
-        0.30000000000000004,
-    )
-    assert (best.which, best.measures["threshold"], best.events) == ("best", 0.2, 6)
+    assert (own["threshold"], own["truncated_share"]) == (0.15000000000000002, 0.30000000000000004)
+    assert (best["which"], best["threshold"], best["events"]) == ("best", 0.2, 6)
 
 
 def test_the_own_threshold_and_the_best_one_are_shown(report: Report) -> None:
-    blocks = build(report)
+    blocks = SECTION.build(report)
     assert len(one(blocks, Panels).shown) == 5
     own, best = texts(one(blocks, Table), "ccwm")
     assert own[:5] == ["ccwm", "own", "prose", "0.100", "0.200"]
@@ -54,7 +51,7 @@ def test_without_labels_only_the_share_is_shown(tree: Path, tmp_path: Path, make
         frame = pd.read_csv(path).assign(events=0)
         frame[["true_share", "precision", "recall", "f1", "event_precision", "event_recall", "event_f1"]] = np.nan
         frame.to_csv(path, index=False)
-    blocks = build(make_report(tmp_path))
+    blocks = SECTION.build(make_report(tmp_path))
     assert [picture.file for picture in one(blocks, Panels).shown] == ["truncation-truncated-share-walker_walk"]
     table = one(blocks, Table)
     assert table.headings == ["Variant", "η of", "Rule", "η", "Truncated", "Events"]

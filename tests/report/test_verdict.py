@@ -7,7 +7,7 @@ import pytest
 from ccwm.report.claims import Rule
 from ccwm.report.verdict import Verdict, tally, weigh
 
-AGREES, DISAGREES, UNDECIDED, _ = Verdict
+AGREES, DISAGREES, UNDECIDED, *_ = Verdict
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ SOURCES = "".join(path.read_text("utf-8") for path in Path(words.__file__).paren
 
 
 def test_words_are_on_one_line_with_their_names_filled_in() -> None:
-    said = say("claims", "scale", seeds=3, budget=0.5)
+    said = say("claims", "scale", title="From pixels", seeds=3, budget=0.5, of="100,000")
     assert "3 seeds" in said
     assert "50%" in said
     assert "\n" not in said

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from ccwm.cells import STAGES, Cell
 from ccwm.plan.measure import AgentCost, TaskCost
 from ccwm.settings.schema import Settings
-from ccwm.training.loop import number_of_cycles
+from ccwm.training.loop import number_of_cycles, updates_after
 
+STAGE_ORDER = {stage: place for place, stage in enumerate(STAGES)}
 COPIES = 3
 """A published file lies in the workspace, in DVC's cache and in MLflow's store."""
 
@@ -32,7 +36,7 @@ def first_env_steps(settings: Settings) -> int:
 
 def updates(settings: Settings) -> int:
     """Updates of one training."""
-    return number_of_cycles(settings.train, first_env_steps(settings)) * settings.train.updates
+    return updates_after(settings.train, number_of_cycles(settings.train, first_env_steps(settings)))
 
 
 def seconds(settings: Settings, task: TaskCost, agent: AgentCost, start: float) -> dict[str, float]:
@@ -48,6 +52,21 @@ def seconds(settings: Settings, task: TaskCost, agent: AgentCost, start: float) 
         "evaluate": start + settings.evaluate.episodes * acting,
         "transfer": start + changed * acting,
     }
+
+
+def makespan(costs: Mapping[Cell, float], slots: int) -> float:
+    """Seconds until cells that take so long are all done, so many at once, each after those that it needs.
+
+    Slots take cells in the order of their stages, and the report waits for all others.
+    """
+    ends: dict[Cell, float] = {}
+    free = [0.0] * slots
+    for cell, seconds in sorted(costs.items(), key=lambda item: STAGE_ORDER[item[0].stage]):
+        needs = list(ends) if cell.stage == "report" else cell.needs
+        start = max([heapq.heappop(free), *(ends[need] for need in needs if need in ends)])
+        ends[cell] = start + seconds
+        heapq.heappush(free, ends[cell])
+    return max(ends.values(), default=0.0)
 
 
 def disk(settings: Settings, parameters: dict[str, int], task: TaskCost) -> Size:

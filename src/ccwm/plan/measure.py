@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import resource
+import statistics
 import subprocess
 import sys
 import time
+import timeit
 from collections.abc import Callable
 from contextlib import closing
 from typing import NamedTuple
@@ -96,12 +98,7 @@ def measure_agent(config: AgentConfig, task: TaskCost) -> AgentCost:
 
 def median_seconds(call: Callable[[], object], times: int) -> float:
     """Median seconds of a call."""
-    spent = []
-    for _ in range(times):
-        start = time.monotonic()
-        call()
-        spent.append(time.monotonic() - start)
-    return float(np.median(spent))
+    return statistics.median(timeit.repeat(call, number=1, repeat=times))
 
 
 def make_module(config: AgentConfig, task: TaskCost) -> CCWM:

@@ -1,10 +1,12 @@
-"""What the report is made of: words, tables, pictures and videos, which the pages only lay out."""
+"""What the report is made of: words, tables, pictures and videos, which the pages only lay out.
+
+``style`` is always a CSS class.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -12,7 +14,7 @@ from ccwm.cells import Cell
 
 
 class Entry(NamedTuple):
-    """One field of a table: its text, what it sorts by, the cells that it names, smaller lines below, a CSS class."""
+    """One field of a table: its text, what it sorts by, the cells that it names, smaller lines below."""
 
     text: str
     sort: float | str = ""
@@ -21,44 +23,36 @@ class Entry(NamedTuple):
     style: str = ""
 
 
-@dataclass(frozen=True)
-class Words:
-    """A paragraph; ``style`` is a CSS class."""
+class Words(NamedTuple):
+    """A paragraph."""
 
-    block: ClassVar = "words"
     text: str
     style: str = ""
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     """The name of what follows."""
 
-    block: ClassVar = "heading"
     text: str
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Headings, rows of entries, the caption that says how to read them, and the cells that they come from.
 
-    The first ``texts`` columns are words; ``style`` is a CSS class.
+    The first ``texts`` columns are words.
     """
 
-    block: ClassVar = "table"
     caption: str
-    headings: list[str]
-    rows: list[list[Entry]]
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
     texts: int = 1
     cells: tuple[Cell, ...] = ()
     style: str = ""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure by the name of its file; ``style`` is a CSS class."""
+class Picture(NamedTuple):
+    """A figure by the name of its file."""
 
-    block: ClassVar = "picture"
     file: str
     svg: Markup
     label: str
@@ -66,45 +60,42 @@ class Picture:
     style: str = ""
 
 
-@dataclass(frozen=True)
-class Video:
+class Video(NamedTuple):
     """A video by the name of its file."""
 
-    block: ClassVar = "video"
     file: str
     data: str
     label: str
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Panels:
+class Panels(NamedTuple):
     """Pictures and videos side by side; ``whole`` is a file with all of them."""
 
-    block: ClassVar = "panels"
-    shown: list[Picture | Video]
+    shown: Sequence[Picture | Video]
     style: str = ""
     whole: Picture | None = None
 
 
-@dataclass(frozen=True)
-class Legend:
+class Legend(NamedTuple):
     """The colours of the variants."""
 
-    block: ClassVar = "legend"
     colours: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Details:
+class Details(NamedTuple):
     """Blocks that unfold."""
 
-    block: ClassVar = "details"
     summary: str
     blocks: Sequence[Block]
 
 
 Block = Words | Heading | Table | Picture | Video | Panels | Legend | Details
+
+
+def kind(block: Block) -> str:
+    """The name by which the templates know a block."""
+    return type(block).__name__.lower()
 
 
 def cell_groups(cells: Iterable[Cell]) -> dict[str, list[Cell]]:

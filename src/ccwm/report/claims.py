@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,17 +16,46 @@ Text = Annotated[str, Field(min_length=1, max_length=400)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
 
 
+NEEDS = {
+    "comparable": {"margin"},
+    "no_worse": {"margin"},
+    "at_least": {"value"},
+    "below": {"value"},
+    "tally": {"ahead", "behind"},
+}
+"""The fields that a rule of each kind must have."""
+
+
 class BadClaims(UserError, ValueError):
     """claims.yaml is refused; the message names each key."""
 
 
-class Scale(Section):
-    """From which scale on a verdict is given; below it everything is undecided."""
+Observation = Literal["pixels", "state"]
+"""What agents see, as `env.observation` has it."""
 
+
+class Tier(Section):
+    """A scale at which claims are judged; below its least numbers everything is undecided."""
+
+    title: Text
+    """As the page says it."""
+    observation: Observation
+    """A study belongs to the tier whose `env.observation` is its own."""
     seeds: int = Field(ge=2)
     """Seeds that must have run."""
     budget: Fraction
-    """Share of the paper's environment steps that must have been trained."""
+    """Share of the budget in environment steps that must have been trained."""
+    env_steps: int | None = Field(default=None, ge=1)
+    """The budget; null means each claim's own."""
+    preset: Name | None = None
+    """The preset that runs what a claim needs, where the claim names none."""
+
+
+class Tiers(Section):
+    """The paper's own scale, and ours."""
+
+    paper: Tier
+    states: Tier
 
 
 class Measure(Section):
@@ -63,21 +91,40 @@ class Rule(Section):
     """Share of the other's value, or of `value`, within which two count as the same."""
     value: float | None = None
     """The paper's number that `at_least` and `below` compare with."""
-    ahead: int | None = Field(None, ge=0)
+    ahead: int | None = Field(default=None, ge=0)
     """`tally`: on how many tasks at least the first must be ahead."""
-    behind: int | None = Field(None, ge=0)
+    behind: int | None = Field(default=None, ge=0)
     """`tally`: on how many tasks at most it may be behind."""
 
     @model_validator(mode="after")
     def _complete(self) -> Rule:
-        needs = {"comparable": {"margin"}, "no_worse": {"margin"}, "tally": {"ahead", "behind"}}
-        needed = needs.get(self.kind, {"value"} if self.kind in ("at_least", "below") else set())
-        optional = {"kind", "margin"} if self.kind in ("at_least", "below") else {"kind"}
+        needed = NEEDS.get(self.kind, set())
+        optional = {"margin"} if "value" in needed else set()
         given = self.model_fields_set
         if missing := sorted(needed - given):
             raise ValueError(f"kind `{self.kind}` needs `{missing[0]}`")
-        if unused := sorted(given - needed - optional):
+        if unused := sorted(given - needed - optional - {"kind"}):
             raise ValueError(f"kind `{self.kind}` does not read `{unused[0]}`")
+        return self
+
+
+class Reduced(Section):
+    """What differs in a claim where it is put to agents that see states; or why it cannot be."""
+
+    why: Text | None = None
+    """Why the claim cannot be put there; then nothing else stands here."""
+    says: Text | None = None
+    tasks: list[Name] | None = None
+    """Of a `tally` alone: the tasks that are counted."""
+    quoted: Text | None = None
+    rule: Rule | None = None
+    budget: Fraction | None = None
+    preset: Name | None = None
+
+    @model_validator(mode="after")
+    def _why_alone(self) -> Reduced:
+        if self.why is not None and len(self.model_fields_set) > 1:
+            raise ValueError("`why` stands alone: a claim that cannot be put has no rule")
         return self
 
 
@@ -107,6 +154,12 @@ class Claim(Section):
     """Of our t interval over seeds."""
     preset: Name
     """The preset that runs what the claim needs."""
+    budget: Fraction | None = None
+    """Share of `env_steps` that must have been trained; null means the tier's."""
+    units: Literal["factor", "absolute"] | None = None
+    """`transfer.units` that a study must have to be asked, where the claim is about changed environments."""
+    states: Reduced = Reduced()
+    """What differs where agents see states."""
 
     @model_validator(mode="after")
     def _compared_with_one(self) -> Claim:
@@ -118,7 +171,7 @@ class Claim(Section):
     @property
     def variants(self) -> list[str]:
         """The variants that must have run."""
-        return [self.of, *([self.than] if self.than is not None else [])]
+        return [self.of] if self.than is None else [self.of, self.than]
 
 
 class Quoted(Section):
@@ -135,6 +188,42 @@ class Quoted(Section):
     def speaks_of(self, task: str, best_possible: float | None) -> bool:
         """Whether there is a return for the task, of episodes like those with this best possible return."""
         return task in self.returns and best_possible in (None, self.best_possible)
+
+
+class Published(Section):
+    """Mean returns at a few environment steps that another project published with its code."""
+
+    method: Text
+    inputs: Observation
+    source: Text
+    best_possible: float = Field(gt=0)
+    steps: list[int] = Field(min_length=1)
+    returns: dict[Name, list[float | None]]
+    """By task, one for each of `steps`; null where none is published."""
+
+    @model_validator(mode="after")
+    def _as_many(self) -> Published:
+        if odd := [task for task, of in self.returns.items() if len(of) != len(self.steps)]:
+            raise ValueError(f"returns.{odd[0]}: must have one number for each of `steps`")
+        return self
+
+    def points(self, task: str, best_possible: float | None) -> dict[int, float]:
+        """The returns on a task by environment steps; none of episodes unlike ours."""
+        if best_possible not in (None, self.best_possible):
+            return {}
+        found = zip(self.steps, self.returns.get(task, []), strict=False)
+        return {steps: value for steps, value in found if value is not None}
+
+
+class Normal(Section):
+    """When a baseline of ours counts as normal beside a published one."""
+
+    variant: VariantName
+    method: Text
+    margin: Fraction
+    """Share of the published return by which ours may be lower."""
+    nearness: Fraction
+    """Share by which our environment steps may differ from the published ones."""
 
 
 class PaperRow(Section):
@@ -157,21 +246,52 @@ class Paper(Section):
     """All of claims.yaml."""
 
     title: Text
-    scale: Scale
+    tiers: Tiers
     quoted: list[Quoted]
+    published: list[Published]
+    normal: Normal
     transfer: PaperTransfer
     claims: list[Claim]
 
     @model_validator(mode="after")
     def _names_fit(self) -> Paper:
-        methods = {of.method: of.returns for of in self.quoted}
         for claim in self.claims:
-            if claim.quoted is not None and not {*claim.tasks} <= methods.get(claim.quoted, {}).keys():
-                raise ValueError(f"claim {claim.id!r}: `quoted` {claim.quoted!r} has no return for all of its tasks")
+            if claim.states.tasks is not None and claim.rule.kind != "tally":
+                raise ValueError(
+                    f"claim {claim.id!r}: `states.tasks` is for a tally; other claims are put task by task"
+                )
+            for tier in Tiers.model_fields:
+                asked = self.asked(claim, tier)
+                if isinstance(asked, Claim) and None in [self.level(asked, tier, task) for task in asked.tasks]:
+                    raise ValueError(f"claim {claim.id!r}: {asked.quoted!r} has no return for all of its tasks")
         ids = [claim.id for claim in self.claims]
         if twice := sorted({name for name in ids if ids.count(name) > 1}):
             raise ValueError(f"claims: the id {twice[0]!r} stands twice")
         return self
+
+    def asked(self, claim: Claim, tier: str) -> Claim | str:
+        """The claim as it is put at a tier; where it cannot be put there, the sentence that says why."""
+        if tier == "paper":
+            return claim
+        if claim.states.why is not None:
+            return claim.states.why
+        changed = {name: of for name in Reduced.model_fields if (of := getattr(claim.states, name)) is not None}
+        defaults = {"preset": self.tiers.states.preset or claim.preset, "states": Reduced()}
+        steps = {"env_steps": min(claim.env_steps, self.tiers.states.env_steps or claim.env_steps)}
+        return Claim.model_validate({**dict(claim), **defaults, **steps, **changed})
+
+    def level(self, claim: Claim, tier: str, task: str, best_possible: float | None = None) -> float | None:
+        """The number that a claim compares with; 0 where it compares with a variant, None where none is published."""
+        if claim.quoted is None:
+            return claim.rule.value or 0.0
+        inputs = getattr(self.tiers, tier).observation
+        found = self.published_on(task, inputs, best_possible).get(claim.quoted, {})
+        return found.get(claim.env_steps, self.quoted_on(task, best_possible).get(claim.quoted))
+
+    def published_on(self, task: str, inputs: str, best_possible: float | None = None) -> dict[str, dict[int, float]]:
+        """Returns on a task by method and environment steps, of agents that see the same, in episodes like ours."""
+        of_inputs = {of.method: of.points(task, best_possible) for of in self.published if of.inputs == inputs}
+        return {method: points for method, points in of_inputs.items() if points}
 
     def quoted_on(self, task: str, best_possible: float | None = None) -> dict[str, float]:
         """The published return of every method that has one for the task, of episodes like ours."""
@@ -184,13 +304,8 @@ def load_claims(path: Path) -> Paper:
     try:
         return Paper.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        problems = list(_problems(error))
-        raise BadClaims(
-            f"{path}: {problems[0]}" if len(problems) == 1 else "\n  ".join([f"{path}:", *problems])
-        ) from None
-
-
-def _problems(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
-        key = ".".join(map(str, problem["loc"])) or "the file"
-        yield f"{key}: {problem['msg'].removeprefix('Value error, ')}"
+        problems = [
+            f"{'.'.join(map(str, of['loc'])) or 'the file'}: {of['msg'].removeprefix('Value error, ')}"
+            for of in error.errors()
+        ]
+        raise BadClaims(f"{path}: " + "\n  ".join(problems)) from None

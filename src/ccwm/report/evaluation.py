@@ -3,75 +3,113 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+
+import numpy as np
 
 from ccwm.cells import Cell
-from ccwm.report import format
-from ccwm.report.blocks import Block, Entry, Table
+from ccwm.report import figures, format
+from ccwm.report.blocks import Block, Panels, Table
 from ccwm.report.claims import Quoted
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
-from ccwm.report.statistics import Estimate, Middle, average, averaged, estimate, paired_difference, stratified_iqm
-from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.report.statistics import (
+    Curve,
+    Estimate,
+    average,
+    estimate,
+    paired_difference,
+    performance_profile,
+    probability_of_improvement,
+    stratified_iqm,
+)
+from ccwm.report.table import Column, Row, averaged, rows_of, table
 from ccwm.report.words import say
-from ccwm.studies.returns import Metrics, read_metrics, read_returns
+from ccwm.studies.returns import read_metrics, read_returns
 from ccwm.training import collect
 
+FILES = ("returns.csv",)
+COLUMNS = (
+    Column("Variant", "variant"),
+    Column("Return (mean ± sd)", ("mean", "sd"), format.spread),
+    Column("95% interval", ("low", "high"), format.interval),
+    Column("IQM", "iqm"),
+    Column("95% of IQM", ("iqm_low", "iqm_high"), format.interval),
+    Column("Score", "score"),
+    Column("Success", "success_rate"),
+    Column("Episodes", "episodes", format.whole),
+)
+AGGREGATE = (
+    Column("Variant", "variant"),
+    Column("IQM of score", "iqm"),
+    Column("95% interval", ("iqm_low", "iqm_high"), format.interval),
+    Column("P(improvement)", "improvement"),
+    Column("95% interval", ("improvement_low", "improvement_high"), format.interval),
+    Column("Agents", "agents"),
+)
+THRESHOLDS = np.linspace(0, 1, 51)
+"""Scores at which a performance profile is drawn."""
 
-class Evaluation(NamedTuple):
-    """Greedy returns of one variant, over seeds, or over episodes where one seed ran; metrics are means over seeds."""
 
-    variant: str
-    cells: tuple[Cell, ...]
-    returns: Estimate
-    middle: Middle
-    metrics: Metrics
-
-
-class Aggregate(NamedTuple):
-    """Interquartile mean of a variant's scores over the seeds of several tasks, resampled task by task."""
-
-    variant: str
-    cells: tuple[Cell, ...]
-    tasks: int
-    middle: Middle
-
-
-def summarise(results: Results, task: str) -> list[Evaluation]:
-    """One row for each variant that was evaluated on the task."""
+def summarise(results: Results, task: str) -> list[Row]:
+    """One row for each variant: greedy returns over seeds, or over episodes where one seed ran, and mean metrics."""
+    found = results.load("evaluate", task, read_metrics)
     rows = []
-    for variant, found in results.load("evaluate", task, read_metrics).items():
-        means = [of.return_mean for of in found.values()]
-        metrics, returns, values = averaged(list(found.values())), estimate(means), means
-        if len(found) == 1:
-            returns = Estimate(means[0], metrics.return_sd, metrics.return_low, metrics.return_high, 1)
-            values = list(_by_episode(results, next(iter(found))).values()) or means
-        rows.append(Evaluation(variant, tuple(found), returns, stratified_iqm([values]), metrics))
+    for metrics in averaged(rows_of(found), "task", "variant"):
+        means = [of.return_mean for of in found[metrics["variant"]].values()]
+        returns, values = estimate(means), means
+        if len(means) == 1:
+            returns = Estimate(n=1, **{of: metrics[f"return_{of}"] for of in ("mean", "sd", "low", "high")})
+            values = list(_by_episode(results, metrics["cells"][0]).values()) or means
+        rows.append({**metrics, **returns._asdict(), **stratified_iqm([values])._asdict()})
     return rows
 
 
-def aggregate(results: Results) -> list[Aggregate]:
-    """One row for each variant, over the tasks on which every variant has a score; none for fewer than two tasks."""
-    variants = results.study.variants
-    scores: dict[str, dict[str, dict[Cell, float]]] = {}
-    for task in results.study.tasks:
-        found = {
-            variant: {cell: of.score for cell, of in cells.items() if of.score is not None}
-            for variant, cells in results.load("evaluate", task, read_metrics).items()
-        }
-        if all(found.get(variant) for variant in variants):
-            scores[task] = found
-    if len(scores) < 2:
+def scores(results: Results) -> dict[str, list[list[Row]]]:
+    """The rows of every variant's agents with a score, by task, over the tasks on which all variants have one."""
+    tasks = [rows_of(results.load("evaluate", task, read_metrics)) for task in results.study.tasks]
+    scored = [[row for row in rows if row["score"] is not None] for rows in tasks]
+    shared = [rows for rows in scored if {row["variant"] for row in rows} == {*results.study.variants}]
+    return {of: [[row for row in rows if row["variant"] == of] for rows in shared] for of in results.study.variants}
+
+
+def values(tasks: list[list[Row]]) -> list[list[float]]:
+    """The scores alone."""
+    return [[row["score"] for row in rows] for rows in tasks]
+
+
+def aggregate(results: Results) -> list[Row]:
+    """Each variant over all shared tasks: interquartile mean, and probability of improvement on the reference.
+
+    None for fewer than two tasks.
+    """
+    found, made = scores(results), []
+    reference = found[results.reference]
+    if len(reference) < 2:
         return []
-    return [
-        Aggregate(
-            variant,
-            tuple(cell for of in scores.values() for cell in of[variant]),
-            len(scores),
-            stratified_iqm([list(of[variant].values()) for of in scores.values()]),
-        )
-        for variant in variants
-    ]
+    for variant, tasks in found.items():
+        cells = tuple(cell for rows in tasks for row in rows for cell in row["cells"])
+        row = {"variant": variant, "cells": cells, "tasks": len(tasks), "agents": len(cells)}
+        row |= stratified_iqm(values(tasks))._asdict()
+        if variant != results.reference:
+            row |= probability_of_improvement(values(tasks), values(reference))._asdict()
+        made.append(row)
+    return made
+
+
+def over_tasks(report: Report, results: Results, rows: list[Row], name: str) -> list[Block]:
+    """A table of all tasks together, and the performance profile of every variant."""
+    colours = figures.variant_colours(results.study.variants, report.colours)
+    (figure, axes), shares = figures.panel(), dict[str, Curve]()
+    for variant, tasks in scores(results).items():
+        share, low, high = performance_profile(values(tasks), THRESHOLDS)
+        shares[variant] = Curve(THRESHOLDS, share, None, len(tasks))
+        axes.fill_between(THRESHOLDS, low, high, color=colours[variant], alpha=0.18, lw=0)
+    figures.draw_curves(axes, shares, colours)
+    axes.set(title="performance profile", xlabel="score", ylabel="share of agents above", xlim=(0, 1), ylim=(0, 1))
+    figures.shared_legend(figure)
+    caption = say("evaluation", "aggregate", tasks=rows[0]["tasks"], reference=results.reference)
+    picture = report.picture(figure, name, "Share of agents above each score", note=say("evaluation", "profile"))
+    return [table(caption, rows, AGGREGATE), Panels([picture])]
 
 
 def random_level(results: Results, task: str) -> float | None:
@@ -92,65 +130,43 @@ def return_difference(results: Results, task: str, variant: str) -> tuple[Estima
     Pairs share what can be shared: the first data of a training seed, or the start of an evaluated episode.
     """
     found = results.load("evaluate", task, read_metrics)
-    ours, theirs = (
-        {int(cell.seed or 0): cell for cell in found.get(name, {})} for name in (variant, results.reference)
-    )
-    shared = sorted(ours.keys() & theirs.keys())
+    pair = [{cell.seed: cell for cell in found.get(name, ())} for name in (variant, results.reference)]
+    shared = [*(pair[0].keys() & pair[1].keys())]
     if len(shared) == 1:
-        by_episode = [_by_episode(results, of[shared[0]]) for of in (ours, theirs)]
-        if (difference := paired_difference(*by_episode)) is not None:
-            return difference, "episodes"
-    means = [{seed: results.read(cell, read_metrics).return_mean for seed, cell in of.items()} for of in (ours, theirs)]
-    difference = paired_difference(*means)
-    return None if difference is None else (difference, "seeds")
+        by_episode = paired_difference(*(_by_episode(results, of[shared[0]]) for of in pair))
+        if by_episode is not None:
+            return by_episode, "episodes"
+    means = ({seed: results.read(cell, read_metrics).return_mean for seed, cell in of.items()} for of in pair)
+    by_seed = paired_difference(*means)
+    return None if by_seed is None else (by_seed, "seeds")
 
 
 def _by_episode(results: Results, cell: Cell) -> dict[int, float]:
     """The agent's returns by the seed of the episode."""
-    if results.absent(cell, ["returns.csv"]):
+    if results.absent(cell, FILES):
         return {}
     frame = results.read(cell, read_returns)
     agent = frame[frame["policy"] == "agent"]
     return dict(zip(agent["seed"].astype(int), agent["return"].astype(float), strict=True))
 
 
-def evaluation_table(task: str, rows: list[Evaluation], *, quoted: Sequence[Quoted] = ()) -> Table:
+def evaluation_table(task: str, rows: list[Row], *, quoted: Sequence[Quoted] = ()) -> Table:
     """Greedy returns on one task; then the random policy, and what other work published."""
-    several = [len(row.cells) > 1 for row in rows]
-    over = "seeds" if all(several) else "episodes of one seed" if not any(several) else "seeds (episodes for one seed)"
-    first = rows[0].metrics
-    best = "" if first.best_possible is None else f", {format.number(first.best_possible)}"
-    published = [of for of in quoted if of.speaks_of(task, first.best_possible)]
-    measured = table(
-        say("evaluation", "table", task=task, over=over, best=best, quoted=_quoted_words(task, quoted, published)),
-        rows,
-        [
-            ("Variant", lambda row: text(row.variant)),
-            (
-                "Return (mean ± sd)",
-                lambda row: sortable(format.spread(*row.returns[:2]), row.returns.mean),
-            ),
-            ("95% interval", lambda row: interval(row.returns.low, row.returns.high)),
-            ("IQM", lambda row: number(row.middle.iqm)),
-            ("95% of IQM", lambda row: interval(row.middle.low, row.middle.high)),
-            ("Score", lambda row: number(row.metrics.score)),
-            ("Success", lambda row: number(row.metrics.success_rate)),
-            ("Episodes", lambda row: number(row.metrics.episodes * len(row.cells), format.whole)),
-        ],
+    several = {len(row["cells"]) > 1 for row in rows}
+    over = (
+        "seeds (episodes for one seed)" if len(several) > 1 else "seeds" if True in several else "episodes of one seed"
     )
-
-    def line(**fields: Entry) -> list[Entry]:
-        return [fields.get(heading.split()[0], Entry(format.NONE)) for heading in measured.headings]
-
-    random = sortable(format.spread(first.random_mean, first.random_sd), first.random_mean)
-    chance = line(Variant=text("random policy"), Return=random, Score=number(None if first.score is None else 0.0))
-    if "95% interval" in measured.headings:
-        chance[measured.headings.index("95% interval")] = interval(first.random_low, first.random_high)
-    measured.rows.append(chance)
-    for of in published:
-        name = Entry(f"{of.method}, quoted", of.method)
-        measured.rows.append(line(Variant=name, Return=number(of.returns[task])))
-    return measured
+    first = rows[0]
+    best = "" if first["best_possible"] is None else f", {format.number(first['best_possible'])}"
+    published = [of for of in quoted if of.speaks_of(task, first["best_possible"])]
+    chance = {name: first[f"random_{name}"] for name in ("mean", "sd", "low", "high")}
+    lines = [
+        *({**row, "episodes": row["episodes"] * len(row["cells"])} for row in rows),
+        {"variant": "random policy", **chance, "score": None if first["score"] is None else 0.0},
+        *({"variant": f"{of.method}, quoted", "mean": of.returns[task]} for of in published),
+    ]
+    words = _quoted_words(task, quoted, published)
+    return table(say("evaluation", "table", task=task, over=over, best=best, quoted=words), lines, COLUMNS)
 
 
 def _quoted_words(task: str, known: Sequence[Quoted], published: Sequence[Quoted]) -> str:
@@ -165,37 +181,18 @@ def _quoted_words(task: str, known: Sequence[Quoted], published: Sequence[Quoted
     return say("evaluation", name, methods=methods, best=best)
 
 
-def aggregate_table(rows: list[Aggregate]) -> Table:
-    """Scores over all tasks."""
-    return table(
-        say("evaluation", "aggregate", tasks=rows[0].tasks),
-        rows,
-        [
-            ("Variant", lambda row: text(row.variant)),
-            ("IQM of score", lambda row: number(row.middle.iqm)),
-            ("95% interval", lambda row: interval(row.middle.low, row.middle.high)),
-            ("Agents", lambda row: number(len(row.cells), format.whole)),
-        ],
-    )
-
-
-def record(row: Evaluation) -> dict[str, Any]:
-    """A row for ``evaluation.csv``."""
-    over = {"mean": row.returns.mean, "sd": row.returns.sd, "low": row.returns.low, "high": row.returns.high}
-    middle = {"iqm": row.middle.iqm, "iqm_low": row.middle.low, "iqm_high": row.middle.high}
-    return {"variant": row.variant, "cells": row.cells, **over, **middle, **row.metrics._asdict()}
-
-
 def build(report: Report) -> list[Block]:
     """A table over all tasks, and one for each."""
-    results = report.results
-    rows = {task: found for task in results.study.tasks if (found := summarise(results, task))}
-    report.csv("evaluation", [{"task": task, **record(row)} for task, of in rows.items() for row in of])
-    together = aggregate(results)
-    report.csv("aggregate", [{**row._asdict(), **row.middle._asdict()} for row in together])
-    quoted = report.paper.quoted if report.paper is not None else ()
-    each = [evaluation_table(task, of, quoted=quoted) for task, of in rows.items()]
-    return [*([aggregate_table(together)] if together else []), *each]
+    together, blocks = aggregate(report.results), list[Block]()
+    report.csv("aggregate", together)
+    if together:
+        blocks += over_tasks(report, report.results, together, "profile")
+    for task in report.results.study.tasks:
+        if rows := summarise(report.results, task):
+            report.csv("evaluation", rows)
+            quoted = report.paper.quoted if report.paper is not None else ()
+            blocks.append(evaluation_table(task, rows, quoted=quoted))
+    return blocks
 
 
-SECTION = Section("evaluation", "Evaluation", build, {"evaluate": ("returns.csv",)})
+SECTION = Section("evaluation", "Evaluation", build, {"evaluate": FILES})

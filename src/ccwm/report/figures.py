@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.style import context
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from ccwm.report.statistics import Curve
@@ -18,33 +19,12 @@ from ccwm.report.statistics import Curve
 INK = "#2b2f36"  # in an SVG it becomes currentColor, so that text and axes follow the page's light or dark
 WIDTH = 4.6  # inches of a figure that shares a row of the page with another, or fills a phone
 OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color")
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "ccwm",  # ids would be random without it
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    "text.parse_math": False,
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.12,
-    "grid.linewidth": 0.8,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "figure.constrained_layout.use": True,
-    **dict.fromkeys(INKED, INK),
-}
-styled = mpl.rc_context(STYLE)
-"""Decorates what draws a figure of the report."""
+styled = context(Path(__file__).parent / "templates" / "figures.mplstyle")
+"""Decorates what draws and saves the figures of a report."""
 DASHED = (0, (4, 3))
+LINES = ("-", DASHED, (0, (1, 1.5)))
 ADAPTIVE = "<style>svg{color:#2b2f36}@media (prefers-color-scheme:dark){svg{color:#d9dee5}}</style>"
+"""What an SVG file needs to suit a light and a dark screen; within a page its ink follows the page."""
 
 
 def variant_colours(variants: list[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -62,10 +42,15 @@ def panel(width: float = WIDTH, height: float = 3.1) -> tuple[Figure, Axes]:
 
 
 def draw_curves(axes: Axes, curves: Mapping[str, Curve], colours: Mapping[str, str], *, ticks: int = 5) -> None:
-    """Draw each variant's mean as a line, dots where there are few points, and its band as a shade."""
+    """Draw each variant's mean as a line, dots where there are few points, and its band as a shade.
+
+    Variants that share a colour, because there are more of them than colours, differ in their line.
+    """
+    drawn = Counter[str]()
     for variant, curve in curves.items():
-        marker = "o" if len(curve.x) <= 25 else None
-        axes.plot(curve.x, curve.mean, color=colours[variant], lw=1.8, marker=marker, ms=3.5, label=variant)
+        marker, ls = "o" if len(curve.x) <= 25 else None, LINES[drawn[colours[variant]] % len(LINES)]
+        drawn[colours[variant]] += 1
+        axes.plot(curve.x, curve.mean, color=colours[variant], lw=1.8, ls=ls, marker=marker, ms=3.5, label=variant)
         if curve.band is not None:
             low, high = curve.mean - curve.band, curve.mean + curve.band
             axes.fill_between(curve.x, low, high, color=colours[variant], alpha=0.18, lw=0)
@@ -89,28 +74,21 @@ def shared_legend(figure: Figure | SubFigure, *, width: float = WIDTH) -> None:
     figure.legend(drawn.values(), drawn.keys(), loc="outside lower left", ncols=columns, fontsize=8.5)
 
 
-@styled
 def save(figure: Figure, folder: Path, name: str) -> str:
     """Write name.svg and name.pdf, and return the SVG for use inside a page."""
     svg = to_svg(figure)
-    (folder / f"{name}.svg").write_text(adaptive(svg), "utf-8")
+    (folder / f"{name}.svg").write_text(svg.replace("<defs>", f"{ADAPTIVE}<defs>", 1), "utf-8")
     figure.set_layout_engine("none")  # laid out already, and a layout takes longer than a file
     dateless = {"CreationDate": None, "Creator": None, "Producer": None}
     figure.savefig(folder / f"{name}.pdf", format="pdf", metadata=dateless)
     return inline(svg, name)
 
 
-@styled
 def to_svg(figure: Figure) -> str:
     """The figure as an SVG document whose ink is currentColor."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return buffer.getvalue().replace(INK, "currentColor")
-
-
-def adaptive(svg: str) -> str:
-    """An SVG document as a file of its own, whose ink suits a light and a dark screen."""
-    return svg.replace("<defs>", f"{ADAPTIVE}<defs>", 1)
 
 
 def inline(svg: str, name: str) -> str:

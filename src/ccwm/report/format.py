@@ -22,6 +22,11 @@ def number(value: float | None) -> str:
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
+def value(of: str | float) -> str:
+    """A text as it is, a count without decimals, a measured value with the digits that matter."""
+    return of if isinstance(of, str) else whole(of) if isinstance(of, int) else number(of)
+
+
 def whole(value: float | None) -> str:
     """A count without decimals: 12,500."""
     return NONE if value is None else f"{value:,.0f}"
@@ -59,6 +64,11 @@ def interval(low: float | None, high: float | None, form: Form = number) -> str:
     return NONE if low is None or high is None else f"{form(low)} to {form(high)}"
 
 
+def around(mean: float | None, low: float | None, high: float | None) -> str:
+    """A mean with its interval in brackets, where there is one."""
+    return number(mean) if low is None else f"{number(mean)} ({interval(low, high)})"
+
+
 def p_value(value: float | None) -> str:
     """Three decimals, and no pretence below them."""
     if value is None:
@@ -79,6 +89,11 @@ def duration(seconds: float | None) -> str:
 def count(n: int, noun: str) -> str:
     """1 seed, 5 seeds, 20,000 steps."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def inputs(observation: str) -> str:
+    """What agents see, as a person says it: from states."""
+    return f"from {observation.removesuffix('s')}s"
 
 
 def listing(names: Sequence[str]) -> str:

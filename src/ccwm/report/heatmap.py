@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-
-from ccwm.report import figures
 
 ACROSS = "friction"
 OWN = "own"
@@ -44,12 +43,11 @@ def _order(name: str) -> tuple[object, ...]:
     return (name != OWN, name.count("·"), name.split(" ")[0] if not numbers or " " in name else "", numbers, name)
 
 
-@figures.styled
 def heatmap_figure(task: str, grids: Mapping[str, pd.DataFrame], *, reference: str) -> Figure:
     """A panel for each variant on one scale of returns, then each other variant's difference from the reference."""
     down = list(dict.fromkeys(name for of in grids.values() for name in of.index))
     across = list(dict.fromkeys(name for of in grids.values() for name in of.columns))
-    whole = {variant: of.reindex(index=down, columns=across).to_numpy(float) for variant, of in grids.items()}
+    whole = {variant: of.reindex(index=down, columns=across) for variant, of in grids.items()}
     others = [variant for variant in whole if variant != reference and reference in whole]
     gaps = {f"{variant} − {reference}": whole[variant] - whole[reference] for variant in others}
     tall = 0.9 + 0.3 * len(down) + (0.9 if len(across) > 1 else 0.3)
@@ -57,43 +55,36 @@ def heatmap_figure(task: str, grids: Mapping[str, pd.DataFrame], *, reference: s
     labels = 0.2 + 0.075 * max(map(len, down))
     figure = Figure(figsize=(min(labels + wide * (len(whole) + len(gaps)), 14), tall))
     panels = list(figure.subplots(1, len(whole) + len(gaps), sharey=True, squeeze=False).flat)
-    values = np.stack(list(whole.values()))
-    limits = float(np.nanmin(values)), float(np.nanmax(values))
-    largest = max([1e-9, *(float(np.nanmax(np.abs(of))) for of in gaps.values() if np.isfinite(of).any())])
-    for axes, (name, of) in zip(panels, whole.items(), strict=False):
-        drawn = _draw(axes, name, of, across, down, colours="viridis", limits=limits)
-    figure.colorbar(drawn, ax=panels[: len(whole)], label="mean return", pad=0.02, aspect=12)
-    for axes, (name, of) in zip(panels[len(whole) :], gaps.items(), strict=True):
-        drawn = _draw(axes, name, of, across, down, colours="RdBu", limits=(-largest, largest))
+    values = np.stack([of.to_numpy(float) for of in whole.values()])
+    scales = [(whole, "mean return", "viridis", np.nanmin(values), np.nanmax(values))]
     if gaps:
-        figure.colorbar(drawn, ax=panels[len(whole) :], label="difference", pad=0.02, aspect=12)
+        largest = np.fmax.reduce(np.abs(np.stack([of.to_numpy(float) for of in gaps.values()])), None, initial=1e-9)
+        scales.append((gaps, "difference", "RdBu", -largest, largest))
+    for shown, label, colours, low, high in scales:
+        used, panels = panels[: len(shown)], panels[len(shown) :]
+        scale = ScalarMappable(Normalize(low, high), colours)
+        for axes, (name, of) in zip(used, shown.items(), strict=True):
+            _draw(axes, name, of, scale)
+        figure.colorbar(scale, ax=used, label=label, pad=0.02, aspect=12)
     figure.suptitle(task, x=0.01, ha="left", fontsize=10)
     return figure
 
 
-def _draw(
-    axes: Axes,
-    name: str,
-    values: np.ndarray,
-    across: list[str],
-    down: list[str],
-    *,
-    colours: str,
-    limits: tuple[float, float],
-) -> mpl.cm.ScalarMappable:
+def _draw(axes: Axes, name: str, grid: pd.DataFrame, scale: ScalarMappable) -> None:
     """One panel: tiles, names, and numbers where there are few; what was not drawn stays empty."""
+    down, across = ([str(name) for name in names] for names in grid.axes)
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-    drawn = axes.pcolormesh(values, cmap=colours, vmin=limits[0], vmax=limits[1], edgecolors="none")
+    low, high = scale.get_clim()
+    axes.pcolormesh(grid.to_numpy(float), cmap=scale.cmap, vmin=low, vmax=high, edgecolors="none")
     axes.invert_yaxis()
     axes.set_title(name, fontsize=9)
     axes.set_yticks(np.arange(len(down)) + 0.5, down)
     axes.set_xticks(np.arange(len(across)) + 0.5, across if len(across) > 1 else [""], rotation=90)
     axes.set_xlabel(ACROSS if len(across) > 1 else "")
-    for (row, column), value in np.ndenumerate(values):
-        if np.isfinite(value) and values.size <= WRITTEN:
-            red, green, blue, _ = drawn.cmap(drawn.norm(value))
+    for (row, column), value in np.ndenumerate(grid.to_numpy(float)):
+        if np.isfinite(value) and grid.size <= WRITTEN:
+            red, green, blue, _ = scale.to_rgba(value)
             ink = DARK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
             axes.text(column + 0.5, row + 0.5, f"{value:.4g}", ha="center", va="center", fontsize=8, color=ink)
-    return drawn

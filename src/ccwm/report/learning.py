@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from ccwm.cells import Cell
 from ccwm.report import evaluation, figures, format
 from ccwm.report.blocks import Block, Panels, Table, Words
+from ccwm.report.claims import Paper
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
-from ccwm.report.statistics import Curve, estimate, over_seeds, track
-from ccwm.report.table import interval, number, sortable, table, text
+from ccwm.report.sources import Source
+from ccwm.report.statistics import Curve, curves_of, estimate, track
+from ccwm.report.table import Column, Row, table
 from ccwm.report.words import say
 from ccwm.training.history import mean_height, read_curve, read_metrics
 
@@ -25,24 +25,9 @@ FILES = ("curve.csv",)
 END = 0.1
 """The last part of a curve whose evaluations are averaged, since one evaluation of a few episodes is rough."""
 QUOTED_DOTS = ((0, (1, 2)), (0, (1, 4)))
-
-
-class Learning(NamedTuple):
-    """The curves of one variant: mean height, end, and the steps until a return is first reached, over seeds."""
-
-    task: str
-    variant: str
-    cells: tuple[Cell, ...]
-    env_steps: int
-    area: float
-    area_low: float | None
-    area_high: float | None
-    end: float
-    end_low: float | None
-    end_high: float | None
-    target: float | None
-    reached: int | None
-    steps: float | None
+MARKS = "Ds^v"
+REACH = 1.1
+"""How far beyond the last evaluation a published return may lie to be marked."""
 
 
 def curve_area(frame: pd.DataFrame, *, until: float = math.inf) -> float | None:
@@ -69,18 +54,21 @@ def _points(frame: pd.DataFrame, until: float) -> tuple[np.ndarray, np.ndarray]:
     return steps[steps <= until], returns[steps <= until]
 
 
+MEASURES = {"area": curve_area, "end": curve_end}
+"""What a curve is worth; a claim may name one."""
+
+
 def load_curves(results: Results, task: str) -> dict[str, Curve]:
     """The mean curve of every variant."""
     found = results.load("train", task, read_curve, FILES)
-    curves = {
-        variant: over_seeds(of.values(), "env_steps", "return_mean", spread="return_sd")
-        for variant, of in found.items()
-    }
-    return {variant: curve for variant, curve in curves.items() if curve is not None}
+    return curves_of(found, "env_steps", "return_mean", spread="return_sd")
 
 
-def summarise(results: Results, task: str, *, target_score: float) -> list[Learning]:
-    """One row for each variant with a curve; the target is a score between the random policy's and the best return."""
+def summarise(results: Results, task: str, *, target_score: float) -> list[Row]:
+    """One row for each variant with a curve: mean height, end, and the steps until a return is first reached.
+
+    That target is a score between the random policy's return and the best one.
+    """
     best, random = evaluation.best_possible(results, task), evaluation.random_level(results, task)
     target = None if best is None or random is None else random + target_score * (best - random)
     rows = []
@@ -88,81 +76,68 @@ def summarise(results: Results, task: str, *, target_score: float) -> list[Learn
         curves = [frame for frame in found.values() if len(frame)]
         if not curves:
             continue
-        area, end = (estimate([of(frame) or 0.0 for frame in curves]) for of in (curve_area, curve_end))
-        steps = [] if target is None else [steps_to_reach(frame, target) for frame in curves]
-        median = float(np.median(steps)) if steps else math.inf
-        rows.append(
-            Learning(
-                task,
-                variant,
-                tuple(found),
-                max(results.read(cell, read_metrics).env_steps for cell in found),
-                *(area.mean, area.low, area.high),
-                *(end.mean, end.low, end.high),
-                target=target,
-                reached=None if target is None else sum(map(math.isfinite, steps)),
-                steps=median if math.isfinite(median) else None,
-            )
-        )
+        env_steps = max(results.read(cell, read_metrics).env_steps for cell in found)
+        row = {"task": task, "variant": variant, "cells": tuple(found), "env_steps": env_steps}
+        for name, measure in MEASURES.items():
+            over = estimate([measure(frame) or 0.0 for frame in curves])
+            row |= {name: over.mean, f"{name}_low": over.low, f"{name}_high": over.high}
+        steps = [math.inf if target is None else steps_to_reach(frame, target) for frame in curves]
+        reached, median = sum(map(math.isfinite, steps)), float(np.median(steps))
+        row |= {"target": target, "reached": None if target is None else reached}
+        rows.append(row | {"steps": median if math.isfinite(median) else None})
     return rows
 
 
-def learning_table(task: str, rows: list[Learning]) -> Table:
+def learning_table(task: str, rows: list[Row]) -> Table:
     """The learning curves of one task in numbers."""
-    target = rows[0].target
-
-    def reached(row: Learning) -> str:
-        return format.NONE if row.reached is None else f"{row.reached} of {len(row.cells)}"
-
-    def steps(row: Learning) -> str:
-        return "not reached" if row.target is not None and row.steps is None else format.whole(row.steps)
-
-    return table(
-        say("learning", "table", task=task),
-        rows,
-        [
-            ("Variant", lambda row: text(row.variant)),
-            ("Mean height", lambda row: number(row.area)),
-            ("95% interval", lambda row: interval(row.area_low, row.area_high)),
-            ("Last tenth", lambda row: number(row.end)),
-            ("95% interval", lambda row: interval(row.end_low, row.end_high)),
-            (
-                "Steps" if target is None else f"Steps to {format.number(target)}",
-                lambda row: sortable(steps(row), row.steps),
-            ),
-            ("Reached", lambda row: sortable(reached(row), row.reached)),
-        ],
+    target = rows[0]["target"]
+    columns = (
+        Column("Variant", "variant"),
+        Column("Mean height", "area"),
+        Column("95% interval", ("area_low", "area_high"), format.interval),
+        Column("Last tenth", "end"),
+        Column("95% interval", ("end_low", "end_high"), format.interval),
+        Column(
+            "Steps" if target is None else f"Steps to {format.number(target)}",
+            ("steps", "target"),
+            lambda steps, _: "not reached" if steps is None else format.whole(steps),
+        ),
+        Column("Reached", ("reached", "of"), "{} of {}".format),
     )
+    lines = [row if target is None else {**row, "of": len(row["cells"])} for row in rows]
+    return table(say("learning", "table", task=task), lines, columns)
 
 
 def draw_learning(
-    axes: Axes,
-    task: str,
-    curves: Mapping[str, Curve],
-    colours: Mapping[str, str],
-    *,
-    random: float | None,
-    quoted: Mapping[str, float] | None = None,
+    axes: Axes, report: Report, task: str, curves: Mapping[str, Curve], *, quoted: bool, source: Source | None = None
 ) -> None:
-    """Draw greedy returns against environment steps, the random policy's level dashed, quoted returns dotted."""
-    figures.draw_curves(axes, curves, colours)
-    if random is not None:
-        axes.axhline(random, color=figures.INK, lw=1.2, ls=figures.DASHED, label="random policy", zorder=1)
-    for (method, level), dots in zip((quoted or {}).items(), QUOTED_DOTS, strict=False):
-        axes.axhline(level, color=figures.INK, lw=1.0, ls=dots, alpha=0.7, label=f"{method} (quoted)", zorder=1)
+    """Draw greedy returns against environment steps, the random policy's level dashed, quoted returns dotted.
+
+    Without a ``source`` the curves are those of the report's own study.
+    """
+    results = report.results if source is None else source.results
+    figures.draw_curves(axes, curves, figures.variant_colours(results.study.variants, report.colours))
+    if (random := evaluation.random_level(results, task)) is not None:
+        axes.axhline(random, lw=1.2, ls=figures.DASHED, color=figures.INK, label="random policy", zorder=1)
+    if quoted and report.paper is not None:
+        published = report.paper.quoted_on(task, evaluation.best_possible(results, task))
+        for (method, level), dots in zip(published.items(), QUOTED_DOTS, strict=False):
+            axes.axhline(level, lw=1.0, ls=dots, alpha=0.7, color=figures.INK, label=f"{method} (quoted)", zorder=1)
     axes.set(title=task, xlabel="environment steps", ylabel="return", xlim=(0, None))
     figures.env_steps(axes)
 
 
-@figures.styled
-def learning_figure(report: Report, task: str, curves: Mapping[str, Curve]) -> Figure:
-    """Greedy returns of every variant on one task."""
-    figure, axes = figures.panel()
-    best, random = evaluation.best_possible(report.results, task), evaluation.random_level(report.results, task)
-    quoted = report.paper.quoted_on(task, best) if report.paper is not None else {}
-    draw_learning(axes, task, curves, report.colours, random=random, quoted=quoted)
-    figures.shared_legend(figure)
-    return figure
+def draw_published(axes: Axes, paper: Paper | None, source: Source, task: str, *, until: float) -> None:
+    """Mark what others published from the same inputs, at the environment steps that our curves reach."""
+    axes.set_ylabel(f"return, {format.inputs(source.observation)}")
+    if paper is None:
+        return
+    methods = paper.published_on(task, source.observation, evaluation.best_possible(source.results, task))
+    for (method, points), mark in zip(methods.items(), MARKS, strict=False):
+        if shown := {steps: value for steps, value in points.items() if steps <= REACH * until}:
+            look: dict[str, Any] = {"ls": "", "marker": mark, "ms": 5.5, "mfc": "none", "mec": figures.INK}
+            label = f"{method}, published"
+            axes.plot([*shown], [*shown.values()], label=label, clip_on=False, zorder=3, **look)
 
 
 def build(report: Report) -> list[Block]:
@@ -171,19 +146,18 @@ def build(report: Report) -> list[Block]:
     curves = {task: found for task in results.study.tasks if (found := load_curves(results, task))}
     if not curves:
         return []
-    rows = {task: summarise(results, task, target_score=report.target_score) for task in curves}
-    report.csv("learning", [row._asdict() for of in rows.values() for row in of])
+    pictures, tables = [], []
+    for task, of in curves.items():
+        rows = summarise(results, task, target_score=report.target_score)
+        report.csv("learning", rows)
+        figure, axes = figures.panel()
+        draw_learning(axes, report, task, of, quoted=True)
+        draw_published(axes, report.paper, report.sources[0], task, until=max(curve.x[-1] for curve in of.values()))
+        figures.shared_legend(figure)
+        pictures.append(report.picture(figure, f"learning-{task}", f"Learning curves on {task}"))
+        tables.append(learning_table(task, rows))
     spread = say("learning", "seeds" if len(results.study.seeds) > 1 else "seed")
-    return [
-        Words(say("learning", "intro", spread=spread)),
-        Panels(
-            [
-                report.picture(learning_figure(report, task, of), f"learning-{task}", f"Learning curves on {task}")
-                for task, of in curves.items()
-            ]
-        ),
-        *(learning_table(task, of) for task, of in rows.items()),
-    ]
+    return [Words(say("learning", "intro", spread=spread)), Panels(pictures), *tables]
 
 
 SECTION = Section("learning", "Learning curves", build, {"collect": (), "train": FILES})

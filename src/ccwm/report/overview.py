@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from ccwm.report import evaluation, figures, format, learning, prediction
+from ccwm.report.findings import findings
 from ccwm.report.results import MEASURED, Results
+from ccwm.report.rollouts import load_shown
 from ccwm.report.section import Report
-from ccwm.report.statistics import Estimate, average
+from ccwm.report.statistics import Estimate
 from ccwm.report.words import say
+from ccwm.studies.components import draw_components
 from ccwm.studies.images import write_figure
-from ccwm.studies.strips import WIDTH, draw_strip, strip_height
+from ccwm.studies.strips import WIDTH, Strip, draw_strip
 from ccwm.training.history import read_metrics
 
 
-@dataclass(frozen=True)
-class Head:
-    """What stands above the sections."""
-
-    comparison: str
-    outcomes: dict[str, str]
-    caveats: list[str]
-
-
-def head(results: Results) -> Head:
-    """The study in a few sentences."""
-    return Head(comparison(results), {task: outcome(results, task) for task in results.study.tasks}, caveats(results))
+def head(report: Report) -> dict[str, Any]:
+    """What stands above the sections: what was found, then the study in a few sentences."""
+    results, found = report.results, findings(report.sources, report.paper)
+    outcomes = {task: outcome(results, task) for task in results.study.tasks}
+    about = {"comparison": comparison(results), "outcomes": outcomes, "caveats": caveats(results)}
+    return {"findings": found, **about}
 
 
 def comparison(results: Results) -> str:
     """What was compared, on what, and with what budget."""
     study = results.study
     trained = [results.read(cell, read_metrics) for cell in results.cells("train")]
-    steps, updates = (average(getattr(of, key) for of in trained) for key in ("env_steps", "updates"))
     budget = say("head", "untrained")
-    if steps is not None and updates is not None:
-        spent = {
-            "steps": format.count(round(steps), "environment step"),
-            "updates": format.count(round(updates), "update"),
-            "mixed": ", on average" if len({of.env_steps for of in trained}) > 1 else "",
-        }
-        budget = say("head", "budget", **spent)
+    if trained:
+        steps = format.count(round(fmean(of.env_steps for of in trained)), "environment step")
+        updates = format.count(round(fmean(of.updates for of in trained)), "update")
+        mixed = ", on average" if len({of.env_steps for of in trained}) > 1 else ""
+        budget = say("head", "budget", steps=steps, updates=updates, mixed=mixed)
     variants, tasks, seeds = format.listing(study.variants), format.listing(study.tasks), len(study.seeds)
     return say("head", "compared", variants=variants, tasks=tasks, seeds=format.count(seeds, "seed"), budget=budget)
 
 
 def outcome(results: Results, task: str) -> str:
     """The main outcome on a task in a few sentences, each with its uncertainty."""
-    rows = evaluation.summarise(results, task)
-    said = []
+    rows, said = evaluation.summarise(results, task), []
     if rows:
-        known = [
-            f"{row.variant} {format.number(row.returns.mean)}"
-            + ("" if row.returns.low is None else f" ({format.interval(row.returns.low, row.returns.high)})")
-            for row in rows
-        ]
+        known = [f"{row['variant']} {format.around(row['mean'], row['low'], row['high'])}" for row in rows]
         if (random := evaluation.random_level(results, task)) is not None:
             known.append(f"random policy {format.number(random)}")
         said.append(say("head", "returns", returns=", ".join(known)))
     for row in rows:
-        found = evaluation.return_difference(results, task, row.variant)
-        if row.variant != results.reference and found is not None:
-            said.append(difference_words(row.variant, results.reference, *found))
+        found = evaluation.return_difference(results, task, row["variant"])
+        if row["variant"] != results.reference and found is not None:
+            said.append(difference_words(row["variant"], results.reference, *found))
     if predicted := prediction.summarise(results, task):
         useful, median = (
-            format.listing([f"{format.steps(getattr(row.metrics, key))} ({row.variant})" for row in predicted])
+            format.listing([f"{format.steps(row[key])} ({row['variant']})" for row in predicted])
             for key in ("useful_steps_of_mean", "useful_steps_median")
         )
-        horizon = predicted[0].metrics.horizon
-        said.append(say("head", "prediction", useful=useful, horizon=horizon, median=median))
+        said.append(say("head", "prediction", useful=useful, horizon=predicted[0]["horizon"], median=median))
     return " ".join(said) or say("head", "nothing")
 
 
@@ -97,15 +86,14 @@ def caveats(results: Results) -> list[str]:
     return said
 
 
-@figures.styled
 def write_overview(report: Report) -> None:
-    """Learning curves of up to three tasks over one prediction strip, as ``figures/overview.png``."""
+    """Learning curves of up to three tasks over one predicted episode, as ``figures/overview.png``."""
     results, tasks = report.results, report.results.study.tasks
-    curves = {task: found for task in tasks if (found := learning.load_curves(results, task))}
+    curves = {task: of for task in tasks if (of := learning.load_curves(results, task))}
     shown = list(curves.items())[:3]
-    strips = [strips for task in tasks if (strips := prediction.load_strips(results, task)) is not None]
-    strip = strips[0][1][0] if strips else None
-    heights = [*([3.2] if shown else []), *([strip_height(strip)] if strip is not None else [])]
+    episodes = [found[1][0] for task in tasks if (found := load_shown(results, task)) is not None]
+    predicted = episodes[0] if episodes else None
+    heights = [*([3.2] if shown else []), *([predicted.height] if predicted is not None else [])]
     figure = Figure(figsize=(WIDTH, sum(heights) or 1.2))
     if not heights:
         figure.text(0.5, 0.5, "no results yet", ha="center", va="center")
@@ -114,9 +102,10 @@ def write_overview(report: Report) -> None:
         if shown:
             part = next(rows)
             for axes, (task, of) in zip(part.subplots(1, len(shown), squeeze=False).flat, shown, strict=True):
-                random = evaluation.random_level(results, task)
-                learning.draw_learning(axes, task, of, report.colours, random=random)
+                learning.draw_learning(axes, report, task, of, quoted=False)
             figures.shared_legend(part, width=WIDTH)
-        if strip is not None:
-            draw_strip(next(rows).subplots(), strip)
+        if isinstance(predicted, Strip):
+            draw_strip(next(rows).subplots(), predicted)
+        elif predicted is not None:
+            draw_components(next(rows), predicted, report.colours)
     write_figure(report.folder / "figures" / "overview.png", figure)

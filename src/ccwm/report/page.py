@@ -11,7 +11,9 @@ from markupsafe import Markup, escape
 
 from ccwm.files import published
 from ccwm.report import (
+    baseline,
     evaluation,
+    evidence,
     figures,
     latents,
     learning,
@@ -25,38 +27,54 @@ from ccwm.report import (
     truncation,
     tuning,
 )
-from ccwm.report.blocks import Block, Details, Words, cell_groups
+from ccwm.report.blocks import Block, Details, Words, cell_groups, kind
 from ccwm.report.claims import Paper
 from ccwm.report.results import Results
 from ccwm.report.section import Report
+from ccwm.report.sources import evidence_sources, own_source
 from ccwm.report.words import say
-from ccwm.settings import schema
+from ccwm.settings.schema import Settings
 
-MODULES = (ledger, learning, evaluation, prediction, retracing, latents, truncation, transfer, tuning, losses)
+MODULES = (
+    ledger,
+    baseline,
+    evidence,
+    learning,
+    evaluation,
+    prediction,
+    retracing,
+    latents,
+    truncation,
+    transfer,
+    tuning,
+    losses,
+)
 SECTIONS = tuple(module.SECTION for module in MODULES)
 """In the order of the page."""
 NAMED = 8
 """Missing results and files that are named at most; the others unfold."""
 
 
-def build_report(root: Path, out: Path, *, study: schema.Study, look: schema.Report, paper: Paper | None) -> Path:
+@figures.styled
+def build_report(root: Path, out: Path, settings: Settings, paper: Paper | None) -> Path:
     """Turn the results below ``root`` into ``out`` and return the path of its page, ``index.html``.
 
     The first variant is the one that the others are compared with. What is missing is said in its place. The whole
     folder appears at once: until then the previous one stays as it was. All but ``runs.html`` and ``runs.csv`` is a
-    function of the results, the study, the look and the paper.
+    function of the results, the evidence, the settings and the paper.
     """
-    results = Results(root, study)
+    look, sources = settings.report, [own_source(root, settings), *evidence_sources(root)]
+    results = sources[0].results
     with published(out) as folder:
         (folder / "figures").mkdir()
         (folder / "tables").mkdir()
-        colours = figures.variant_colours(study.variants, look.colours)
-        report = Report(results, folder, colours, look.target_score, paper)
+        colours = figures.variant_colours(settings.study.variants, look.colours)
+        report = Report(results, folder, colours, look.target_score, paper, sources)
         built = {section: section.build(report) + missing(results, section.needs) for section in SECTIONS}
         overview.write_overview(report)
         context: dict[str, Any] = {
             "title": look.title,
-            "head": overview.head(results),
+            "head": overview.head(report),
             "sections": {section: blocks for section, blocks in built.items() if blocks},
         }
         render(folder / "index.html", "page.html.j2", context)
@@ -69,19 +87,16 @@ def missing(results: Results, needs: dict[str, tuple[str, ...]]) -> list[Block]:
     """What a section needs and does not find: cells that have not run, and files of those that have."""
     said: list[Block] = []
     for stage, files in needs.items():
-        if absent := results.missing(stage):
-            about = {"stage": stage, "expected": len(results.expected(stage))}
-            said += _named("cells", absent, target=absent[0] if len(absent) == 1 else stage, **about)
-        if lost := results.missing_files(stage, files):
-            said += _named("files", lost)
+        absent = {"cells": results.missing(stage), "files": results.missing_files(stage, files)}
+        for what, names in absent.items():
+            if names:
+                about = {"n": len(names), "stage": stage, "expected": len(results.expected(stage))}
+                about |= {"names": " ".join(f"`{name}`" for name in names[:NAMED])}
+                about |= {"target": names[0] if len(names) == 1 else stage}
+                said.append(Words(say("missing", what, **about), "missing"))
+            if rest := names[NAMED:]:
+                said.append(Details(f"and {len(rest)} more", [Words(" ".join(rest), "missing")]))
     return said
-
-
-def _named(kind: str, names: list[str], **values: Any) -> list[Block]:
-    text = say("missing", kind, n=len(names), names=" ".join(f"`{name}`" for name in names[:NAMED]), **values)
-    rest = names[NAMED:]
-    more: list[Block] = [Details(f"and {len(rest)} more", [Words(" ".join(rest), "missing")])] if rest else []
-    return [Words(text, "missing"), *more]
 
 
 def code(text: str) -> Markup:
@@ -98,5 +113,5 @@ def render(path: Path, template: str, context: dict[str, Any]) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell_groups": cell_groups, "code": code}
+    environment.filters |= {"cell_groups": cell_groups, "code": code, "kind": kind}
     path.write_text(environment.get_template(template).render(context), "utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ class Results:
         return [cell for cell in every if task in (None, cell.task) and variant in (None, cell.variant)]
 
     def cells(
-        self, stage: str, *, task: str | None = None, variant: str | None = None, files: Iterable[str] = ()
+        self, stage: str, *, task: str | None = None, variant: str | None = None, files: Sequence[str] = ()
     ) -> list[Cell]:
         """The cells that have published their metrics, and the files."""
         found = self.expected(stage, task=task, variant=variant)
@@ -66,14 +66,11 @@ class Results:
         return found
 
     def load(
-        self, stage: str, task: str, reader: Callable[[Path], Read], files: Iterable[str] = ()
+        self, stage: str, task: str, reader: Callable[[Path], Read], files: Sequence[str] = ()
     ) -> dict[str, dict[Cell, Read]]:
         """What a reader gives for the cells of a task that have the files, by variant that has any."""
-        found = {
-            variant: {
-                cell: self.read(cell, reader)
-                for cell in self.cells(stage, task=task, variant=variant, files=tuple(files))
-            }
-            for variant in self.study.variants
-        }
-        return {variant: of for variant, of in found.items() if of}
+        found = {}
+        for variant in self.study.variants:
+            if there := self.cells(stage, task=task, variant=variant, files=files):
+                found[variant] = {cell: self.read(cell, reader) for cell in there}
+        return found

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,12 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from ccwm.report import figures
-from ccwm.report.blocks import Block, Heading, Picture, Video
+from ccwm.report.blocks import Block, Heading, Legend, Picture, Video, Words
 from ccwm.report.claims import Paper
 from ccwm.report.results import Results
+from ccwm.report.sources import Source
+from ccwm.report.table import Row
+from ccwm.report.words import say
 from ccwm.studies.images import write_mp4
 
 
@@ -29,6 +31,9 @@ class Report:
     colours: dict[str, str]
     target_score: float
     paper: Paper | None
+    sources: Sequence[Source]
+    """The study itself, then those in ``evidence/``."""
+    _tables: dict[str, list[Row]] = field(default_factory=dict, repr=False, compare=False)
 
     def picture(self, figure: Figure, name: str, label: str, *, note: str = "", style: str = "") -> Picture:
         """Write a figure as SVG and PDF; a task may hold a colon, which not every disk allows in a file's name."""
@@ -41,19 +46,12 @@ class Report:
         write_mp4(path, frames)
         return Video(path.name, base64.b64encode(path.read_bytes()).decode("ascii"), label, note)
 
-    def csv(self, name: str, rows: pd.DataFrame | Sequence[dict[str, Any]]) -> None:
-        """Write rows unrounded, their cells by DVC's names; no file where there is no row."""
-        if not isinstance(rows, pd.DataFrame):
-            rows = pd.DataFrame([{**row, "cells": " ".join(map(str, row["cells"]))} for row in rows])
-        if len(rows):
-            rows.to_csv(self.folder / "tables" / f"{name}.csv", index=False, lineterminator="\n")
-
-    def by_task(self, build: Callable[[str], list[Block]]) -> list[Block]:
-        """The blocks of every task that has any, below its name where the study has several."""
-        tasks = self.results.study.tasks
-        found = {task: blocks for task in tasks if (blocks := build(task))}
-        heading = [Heading] if len(tasks) > 1 else []
-        return [block for task, blocks in found.items() for block in (*(of(task) for of in heading), *blocks)]
+    def csv(self, name: str, rows: Sequence[Row]) -> None:
+        """Add rows to a table, unrounded, their cells by DVC's names; no file where there is no row."""
+        table = self._tables.setdefault(name, [])
+        table += [{**row, "cells": " ".join(map(str, row["cells"]))} for row in rows]
+        if rows:
+            pd.DataFrame(table).to_csv(self.folder / "tables" / f"{name}.csv", index=False, lineterminator="\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,3 +62,23 @@ class Section:
     title: str
     build: Callable[[Report], list[Block]]
     needs: dict[str, tuple[str, ...]]
+
+
+def by_task(
+    of_task: Callable[[Report, str], list[Block]], *, intro: str = "", legend: bool = False
+) -> Callable[[Report], list[Block]]:
+    """Builds a section from the blocks of every task that has any, each below its name where the study has several.
+
+    Above them stand the words that ``intro`` names, and the colours of the variants.
+    """
+
+    def build(report: Report) -> list[Block]:
+        tasks, blocks = report.results.study.tasks, list[Block]()
+        for task in tasks:
+            if found := of_task(report, task):
+                blocks += [Heading(task), *found] if len(tasks) > 1 else found
+        above: list[Block] = [Words(say(intro, "intro"))] if intro else []
+        above += [Legend(report.colours)] if legend else []
+        return [*above, *blocks] if blocks else []
+
+    return build

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from ccwm.cells import Cell
 from ccwm.ops.statistics import interquartile_mean, percentile_interval, resamples
 
 Floats = NDArray[np.float64]
-Record = TypeVar("Record", bound=Any)
-"""A NamedTuple of numbers."""
+Frames = Mapping[str, Mapping[Cell, pd.DataFrame]]
+"""The tables of every variant's cells."""
 
 
 class Estimate(NamedTuple):
@@ -32,8 +33,16 @@ class Middle(NamedTuple):
     """An interquartile mean and its 95% bootstrap interval; None where no stratum has two values to resample."""
 
     iqm: float
-    low: float | None
-    high: float | None
+    iqm_low: float | None
+    iqm_high: float | None
+
+
+class Improvement(NamedTuple):
+    """A probability of improvement and its 95% bootstrap interval; None where there is nothing to resample."""
+
+    improvement: float
+    improvement_low: float | None
+    improvement_high: float | None
 
 
 class Curve(NamedTuple):
@@ -51,13 +60,6 @@ def average(values: Iterable[float | None]) -> float | None:
     return math.fsum(there) / len(there) if there else None
 
 
-def averaged(records: Sequence[Record]) -> Record:
-    """One record of a study's metrics with the mean of each field over several."""
-    first = records[0]
-    mean: Record = first._replace(**{name: average(getattr(of, name) for of in records) for name in first._fields})
-    return mean
-
-
 def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
     """Mean ± t((1 + confidence) / 2, n − 1) · sd / √n of n values; a single value has no interval."""
     n = len(values)
@@ -70,7 +72,7 @@ def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
 
 
 def paired_difference(
-    ours: Mapping[int, float], theirs: Mapping[int, float], *, confidence: float = 0.95
+    ours: Mapping[Any, float], theirs: Mapping[Any, float], *, confidence: float = 0.95
 ) -> Estimate | None:
     """Estimate of ours − theirs over the keys (seeds) that both have; None where they share none."""
     shared = sorted(ours.keys() & theirs.keys())
@@ -88,6 +90,65 @@ def stratified_iqm(strata: Sequence[Sequence[float]], *, seed: int = 0) -> Middl
     rng = np.random.default_rng(seed)
     drawn = np.concatenate([resamples(np.asarray(of, float), rng) for of in strata], 1)  # [DRAWS, N]
     return Middle(point, *percentile_interval(interquartile_mean(drawn)))
+
+
+def performance_profile(
+    strata: Sequence[Sequence[float]], at: Floats, *, seed: int = 0
+) -> tuple[Floats, Floats, Floats]:
+    """Share of all runs above each threshold, and its pointwise 95% stratified bootstrap interval.   → [P] each."""
+    rng, together = np.random.default_rng(seed), np.concatenate(strata)
+    drawn = np.concatenate([resamples(np.asarray(of, float), rng) for of in strata], 1)  # [DRAWS, N]
+    ends = [percentile_interval((drawn > threshold).mean(1)) for threshold in at]
+    share = np.array([(together > threshold).mean() for threshold in at])
+    return share, np.array([of.low for of in ends]), np.array([of.high for of in ends])
+
+
+def probability_of_improvement(
+    ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]], *, seed: int = 0
+) -> Improvement:
+    """P(x > y) + ½ P(x = y) for runs x of ours and y of theirs on one task, averaged over tasks, as rliable defines it.
+
+    A stratum is a task, the same in both; a resample draws each side's runs anew within each task.
+    """
+
+    def share(x: Floats, y: Floats) -> Floats:
+        pairs = np.sign(x[..., :, None] - y[..., None, :])
+        return np.asarray((pairs.mean((-2, -1)) + 1) / 2)
+
+    rng, tasks = np.random.default_rng(seed), [*zip(ours, theirs, strict=True)]
+    point = float(np.mean([share(np.asarray(x, float), np.asarray(y, float)) for x, y in tasks]))
+    if all(len(of) < 2 for pair in tasks for of in pair):
+        return Improvement(point, None, None)
+    drawn = [share(*(resamples(np.asarray(of, float), rng) for of in pair)) for pair in tasks]  # [DRAWS] each
+    return Improvement(point, *percentile_interval(np.mean(drawn, 0)))
+
+
+def paired_power(sd: float, difference: float, n: Floats, *, alpha: float = 0.05) -> Floats:
+    """Power of the two-sided paired t-test of n differences with mean ``difference`` and standard deviation ``sd``.
+
+    1 − F(t*) + F(−t*), with F the noncentral t of n − 1 degrees of freedom around √n · difference / sd.   [N] → [N].
+    """
+    edge, centre = stats.t.ppf(1 - alpha / 2, n - 1), np.sqrt(n) * abs(difference) / sd
+    far = np.nan_to_num(stats.nct.cdf(-edge, n - 1, centre))  # scipy gives NaN where there is next to nothing
+    return np.asarray(stats.nct.sf(edge, n - 1, centre) + far)
+
+
+def pairs_needed(sd: float, difference: float, *, power: float = 0.8, most: int = 1000) -> int | None:
+    """The fewest pairs that find a difference with this power; None where ``most`` do not."""
+    if sd == 0:
+        return 2
+    n = np.arange(2, most + 1, dtype=float)
+    enough = paired_power(sd, difference, n) >= power
+    return int(n[enough.argmax()]) if enough.any() else None
+
+
+def smallest_difference(sd: float, n: int, *, power: float = 0.8) -> float:
+    """The difference that n pairs find with this power."""
+    low, high = 0.0, 100.0 * sd
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if paired_power(sd, middle, np.array([float(n)]))[0] >= power else (middle, high)
+    return high
 
 
 def hedges(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
@@ -149,3 +210,9 @@ def over_seeds(frames: Iterable[pd.DataFrame], x: str, y: str, *, spread: str | 
         return None
     values = np.stack([np.interp(grid, at, value) for at, value in tracks])  # [seeds, P]
     return Curve(grid, values.mean(0), values.std(0, ddof=1), len(tracks))
+
+
+def curves_of(found: Frames, x: str, y: str, *, spread: str | None = None) -> dict[str, Curve]:
+    """The mean curve of every variant that has one, by what was read for its cells."""
+    curves = {variant: over_seeds(of.values(), x, y, spread=spread) for variant, of in found.items()}
+    return {variant: curve for variant, curve in curves.items() if curve is not None}

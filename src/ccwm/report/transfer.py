@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
 
 import pandas as pd
 
 from ccwm.cells import Cell
 from ccwm.report import format, heatmap
-from ccwm.report.blocks import Block, Entry, Table, Words
+from ccwm.report.blocks import Block, Table, Words
 from ccwm.report.claims import PaperTransfer
 from ccwm.report.results import Results
-from ccwm.report.section import Report, Section
+from ccwm.report.section import Report, Section, by_task
 from ccwm.report.statistics import brown_forsythe, estimate, hedges, holm, welch
-from ccwm.report.table import number, sortable, table
+from ccwm.report.table import Column, Row, table
 from ccwm.report.words import say
 from ccwm.studies.transfer import UNCHANGED_ROW, read_metrics, read_returns
 
 FILES = ("returns.csv",)
 REWARD = "R"
-PAPER_COLUMNS = ("ccwm", "dreamer", "p")
+ROUNDING = 1e-6
+"""The share of the largest return up to which two returns count as the same."""
 
-
-class Transfer(NamedTuple):
-    """Returns of one variant in the environments of one row of changes, and its comparison with the reference.
-
-    ``n`` counts seeds, each by its mean over draws; where one seed ran, ``n`` counts its draws.
-    """
-
-    task: str
-    row: str
-    variant: str
-    cells: tuple[Cell, ...]
-    unit: str
-    mean: float
-    sd: float | None
-    low: float | None
-    high: float | None
-    n: int
-    difference: float | None = None
-    hedges_g: float | None = None
-    p: float | None = None
-    p_holm: float | None = None
-    p_spread: float | None = None
+OURS = (("{variant}", ("mean", "sd"), format.spread),)
+AGAINST = (
+    ("{variant} − {reference} (g)", ("difference", "hedges_g"), partial(format.beside, form=format.signed)),
+    ("p (Holm)", ("p", "p_holm"), partial(format.beside, form=format.p_value)),
+    ("p of spread", ("p_spread",), format.p_value),
+)
+"""The columns of a variant, and those that compare it with the reference: heading, keys, form."""
 
 
 def load(results: Results, task: str) -> dict[str, tuple[tuple[Cell, ...], dict[str, list[float]]]]:
@@ -63,117 +47,78 @@ def load(results: Results, task: str) -> dict[str, tuple[tuple[Cell, ...], dict[
     return loaded
 
 
-def summarise(results: Results, task: str) -> list[Transfer]:
-    """One row for each row of changes and each variant that was moved to it; the unchanged one comes first."""
+def summarise(results: Results, task: str) -> list[Row]:
+    """One row for each row of changes, the unchanged one first, and each variant that was moved to it.
+
+    ``n`` counts seeds, each by its mean over draws; where one seed ran, ``n`` counts its draws.
+    """
     loaded = load(results, task)
-    names = dict.fromkeys([UNCHANGED_ROW, *(name for _, of in loaded.values() for name in of)])
     _, reference = loaded.get(results.reference, ((), {}))
-    rows: list[Transfer] = []
-    for name in names:
+    rows: list[Row] = []
+    for name in dict.fromkeys([UNCHANGED_ROW, *(name for _, of in loaded.values() for name in of)]):
         for variant, (cells, values) in loaded.items():
             if ours := values.get(name):
-                unit = "seeds" if len(cells) > 1 else "draws"
-                row = Transfer(task, name, variant, cells, unit, *estimate(ours))
                 theirs = reference.get(name) if variant != results.reference else None
-                rows.append(_compared(row, ours, theirs) if theirs else row)
-    return _corrected(rows)
+                place = {"task": task, "row": name, "variant": variant, "cells": cells}
+                unit = {"unit": "seeds" if len(cells) > 1 else "draws"}
+                rows.append({**place, **unit, **estimate(ours)._asdict(), **compared(ours, theirs)})
+    for variant in loaded:  # Holm's correction is over a variant's rows that change more than the reward
+        tested = [row for row in rows if row["variant"] == variant and row["row"] not in (UNCHANGED_ROW, REWARD)]
+        family = [row for row in tested if row["p"] is not None]
+        for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
+            row["p_holm"] = p
+    return rows
 
 
-def _compared(row: Transfer, ours: list[float], theirs: list[float]) -> Transfer:
-    return row._replace(
-        difference=row.mean - estimate(theirs).mean,
-        hedges_g=hedges(ours, theirs),
-        p=welch(ours, theirs),
-        p_spread=brown_forsythe(ours, theirs),
-    )
+def compared(ours: list[float], theirs: list[float] | None) -> Row:
+    """A variant's returns against the reference's, where there are any; Holm's correction comes later."""
+    return {
+        "difference": estimate(ours).mean - estimate(theirs).mean if theirs else None,
+        "hedges_g": hedges(ours, theirs or []),
+        "p": welch(ours, theirs or []),
+        "p_holm": None,
+        "p_spread": brown_forsythe(ours, theirs or []),
+    }
 
 
-def _corrected(rows: list[Transfer]) -> list[Transfer]:
-    """The rows with Holm's correction, a variant's rows together, over those that change more than the reward."""
-    corrected: dict[tuple[str, str], float] = {}
-    for variant in dict.fromkeys(row.variant for row in rows):
-        tested = {row.row: row.p for row in rows if row.variant == variant and row.row not in (UNCHANGED_ROW, REWARD)}
-        family = {name: p for name, p in tested.items() if p is not None}
-        names = [(variant, name) for name in family]
-        corrected |= dict(zip(names, holm(list(family.values())), strict=True))
-    return [row._replace(p_holm=corrected.get((row.variant, row.row))) for row in rows]
-
-
-def transfer_table(task: str, rows: list[Transfer], *, reference: str, paper: PaperTransfer | None) -> Table:
+def transfer_table(task: str, rows: list[Row], *, reference: str, paper: PaperTransfer | None) -> Table:
     """A line for each row of changes, the reference first, the paper's own numbers beside ours."""
-    variants = list(dict.fromkeys(row.variant for row in rows))
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
     printed = paper if paper is not None and paper.task == task else None
-    of = {(row.row, row.variant): row for row in rows}
-    names = list(dict.fromkeys(row.row for row in rows))
-
-    def column(variant: str, make: Callable[[Transfer], Entry]) -> Callable[[str], Entry]:
-        return lambda name: make(of[name, variant]) if (name, variant) in of else Entry(format.NONE)
-
-    columns: list[tuple[str, Callable[[str], Entry]]] = [
-        ("Changed", lambda name: Entry("nothing" if name == UNCHANGED_ROW else name, float(names.index(name))))
-    ]
+    wide: dict[str, Row] = {}
+    for row in rows:
+        line = wide.setdefault(row["row"], {"order": len(wide), "row": row["row"], "cells": ()})
+        line |= {f"{row['variant']} {key}": value for key, value in row.items()}
+        line["cells"] += row["cells"]
+        if printed is not None and row["row"] in printed.rows:
+            line |= {f"paper {key}": value for key, value in printed.rows[row["row"]]}
+    columns = [Column("Changed", ("order", "row"), lambda _, name: "nothing" if name == UNCHANGED_ROW else name)]
     for variant in variants:
-        columns.append((variant, column(variant, lambda row: sortable(format.spread(row.mean, row.sd), row.mean))))
-        if variant != reference:
-            columns += [
-                (f"{variant} − {reference} (g)", column(variant, _difference)),
-                ("p (Holm)", column(variant, _p)),
-                ("p of spread", column(variant, lambda row: number(row.p_spread, format.p_value))),
-            ]
-    if printed is not None:
-        shown = [which for which in PAPER_COLUMNS if which in (*variants, "p")]
-        columns += [(f"Paper: {which}", _printed(printed, which)) for which in shown]
-    others = [variant for variant in variants if variant != reference]
-    made = table(_caption(task, rows[0], reference if others else "", printed), names, columns)
-    return replace(made, cells=tuple(dict.fromkeys(cell for row in rows for cell in row.cells)))
+        for heading, keys, form in OURS if variant == reference else (*OURS, *AGAINST):
+            named = heading.format(variant=variant, reference=reference)
+            columns.append(Column(named, tuple(f"{variant} {key}" for key in keys), form))
+    columns += [Column(f"Paper: {of}", f"paper {of}", _spread) for of in ("ccwm", "dreamer") if of in variants]
+    columns.append(Column("Paper: p", "paper p", format.scientific))
+    against = reference if {*variants} - {reference} else ""
+    return table(_caption(task, rows[0], against, printed), list(wide.values()), columns)
 
 
-def _printed(paper: PaperTransfer, which: str) -> Callable[[str], Entry]:
-    """A column of the paper's table."""
-
-    def entry(name: str) -> Entry:
-        found = getattr(paper.rows.get(name), which, None)
-        if found is None:
-            return Entry(format.NONE)
-        if which == "p":
-            return Entry(format.scientific(found), found)
-        return Entry(f"{found[0]:.2f} ± {found[1]:.2f}", found[0])
-
-    return entry
+def _spread(printed: tuple[float, float]) -> str:
+    """Mean ± standard deviation, with the paper's decimals."""
+    return f"{printed[0]:.2f} ± {printed[1]:.2f}"
 
 
-def _difference(row: Transfer) -> Entry:
-    return sortable(format.beside(row.difference, row.hedges_g, format.signed), row.difference)
-
-
-def _p(row: Transfer) -> Entry:
-    return sortable(format.beside(row.p, row.p_holm, format.p_value), row.p)
-
-
-def _caption(task: str, first: Transfer, reference: str, paper: PaperTransfer | None) -> str:
-    several = first.unit == "seeds"
+def _caption(task: str, first: Row, reference: str, paper: PaperTransfer | None) -> str:
+    several = first["unit"] == "seeds"
     unit = "seeds, each by its mean over changed environments" if several else "draws of one seed"
     one_seed = "" if several else say("transfer", "one_seed")
     tests = say("transfer", "tests", reference=reference, one_seed=one_seed) if reference else ""
     printed = "" if paper is None else say("transfer", "paper", where=paper.where)
-    return say("transfer", "table", task=task, n=first.n, unit=unit, tests=tests, paper=printed)
+    return say("transfer", "table", task=task, n=first["n"], unit=unit, tests=tests, paper=printed)
 
 
-class RewardCheck(NamedTuple):
-    """How much a rescaled reward changes: the largest difference from unchanged, as a share of the largest return."""
-
-    largest: float
-    draws: int
-    variants: list[str]
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing changes beyond rounding."""
-        return self.largest < 1e-6
-
-
-def reward_check(results: Results, task: str) -> RewardCheck | None:
-    """What the reward-only row shows: a rescaled reward that the agent never sees must change nothing."""
+def reward_gaps(results: Results, task: str) -> dict[str, list[float]]:
+    """What a rescaled reward alone changes, by variant and draw, as a share of the largest unchanged return."""
     gaps: dict[str, list[float]] = {}
     for variant, found in results.load("transfer", task, read_returns, FILES).items():
         for frame in found.values():
@@ -182,42 +127,35 @@ def reward_check(results: Results, task: str) -> RewardCheck | None:
                 scale = max(float(by_draw[UNCHANGED_ROW].abs().max()), 1.0)
                 gap = (by_draw[REWARD] - by_draw[UNCHANGED_ROW]).dropna().abs() / scale
                 gaps.setdefault(variant, []).extend(gap)
+    return gaps
+
+
+def check_words(gaps: dict[str, list[float]]) -> list[Block]:
+    """The sanity check, where it could be made: the agent never sees a reward, so its scale must change nothing."""
     every = [gap for of in gaps.values() for gap in of]
-    return RewardCheck(max(every), len(every), list(gaps)) if every else None
+    if not every:
+        return []
+    style, largest = "passed" if max(every) < ROUNDING else "failed", max(every)
+    names, draws = format.listing(list(gaps)), format.count(len(every), "draw")
+    return [Words(say("transfer", style, names=names, draws=draws, largest=largest), f"check {style}")]
 
 
-def check_words(check: RewardCheck) -> Words:
-    """The sanity check as the page shows it."""
-    names, draws = format.listing(check.variants), format.count(check.draws, "draw")
-    style = "passed" if check.passed else "failed"
-    return Words(say("transfer", style, names=names, draws=draws, largest=check.largest), f"check {style}")
+def of_task(report: Report, task: str) -> list[Block]:
+    """The sanity check, a table and a heat map."""
+    results, paper = report.results, report.paper
+    rows = summarise(results, task)
+    if not rows:
+        return []
+    report.csv("transfer", rows)
+    made = transfer_table(task, rows, reference=results.reference, paper=paper.transfer if paper is not None else None)
+    blocks = [*check_words(reward_gaps(results, task)), made]
+    found = results.load("transfer", task, read_returns, FILES)
+    grids = {variant: heatmap.grid(pd.concat(list(of.values()))) for variant, of in found.items()}
+    if drawn := {variant: grid for variant, grid in grids.items() if grid is not None}:
+        figure = heatmap.heatmap_figure(task, drawn, reference=results.reference)
+        label, note = f"Return in every changed environment on {task}", say("transfer", "heatmap")
+        blocks.append(report.picture(figure, f"transfer-{task}", label, note=note, style="wide"))
+    return blocks
 
 
-def build(report: Report) -> list[Block]:
-    """The sanity check, a table and a heat map for each task."""
-    results = report.results
-    rows = {task: found for task in results.study.tasks if (found := summarise(results, task))}
-    report.csv("transfer", [row._asdict() for of in rows.values() for row in of])
-
-    def of_task(task: str) -> list[Block]:
-        if task not in rows:
-            return []
-        check = reward_check(results, task)
-        printed = report.paper.transfer if report.paper is not None else None
-        found = results.load("transfer", task, read_returns, FILES)
-        grids = {variant: heatmap.grid(pd.concat(list(of.values()))) for variant, of in found.items()}
-        drawn = {variant: grid for variant, grid in grids.items() if grid is not None}
-        blocks: list[Block] = [check_words(check)] if check is not None else []
-        blocks.append(transfer_table(task, rows[task], reference=results.reference, paper=printed))
-        if drawn:
-            figure = heatmap.heatmap_figure(task, drawn, reference=results.reference)
-            label = f"Return in every changed environment on {task}"
-            blocks.append(
-                report.picture(figure, f"transfer-{task}", label, note=say("transfer", "heatmap"), style="wide")
-            )
-        return blocks
-
-    return report.by_task(of_task)
-
-
-SECTION = Section("transfer", "Zero-shot transfer", build, {"transfer": FILES})
+SECTION = Section("transfer", "Zero-shot transfer", by_task(of_task), {"transfer": FILES})

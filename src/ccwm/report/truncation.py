@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from ccwm.cells import Cell
 from ccwm.report import figures, format
-from ccwm.report.blocks import Block, Entry, Legend, Panels, Table, Words
-from ccwm.report.section import Report, Section
-from ccwm.report.statistics import average, over_seeds
-from ccwm.report.table import number, table, text
+from ccwm.report.blocks import Block, Panels, Words
+from ccwm.report.section import Report, Section, by_task
+from ccwm.report.statistics import Frames, over_seeds
+from ccwm.report.table import Column, Row, averaged, rows_of, table
 from ccwm.report.words import say
 from ccwm.studies.truncation import read_truncation
 
@@ -27,44 +25,33 @@ DRAWN = {
     "event_recall": "recall (events)",
 }
 """Measures with a figure, and its title."""
-LISTED = {
-    "threshold": "η",
-    "truncated_share": "Truncated",
-    "true_share": "True share",
-    "precision": "Precision",
-    "recall": "Recall",
-    "f1": "F1",
-    "event_precision": "Precision (events)",
-    "event_recall": "Recall (events)",
-    "event_f1": "F1 (events)",
-}
-"""Measures with a column of the table."""
+COLUMNS = (
+    Column("Variant", "variant"),
+    Column("η of", "which"),
+    Column("Rule", "rule"),
+    Column("η", "threshold"),
+    Column("Truncated", "truncated_share"),
+    Column("True share", "true_share"),
+    Column("Precision", "precision"),
+    Column("Recall", "recall"),
+    Column("F1", "f1"),
+    Column("Precision (events)", "event_precision"),
+    Column("Recall (events)", "event_recall"),
+    Column("F1 (events)", "event_f1"),
+    Column("Events", "events", format.whole),
+)
 LINES = {"prose": "-", "algorithm1": ":"}
-Frames = dict[str, dict[Cell, pd.DataFrame]]
-
-
-class Row(NamedTuple):
-    """One variant at its own η or at the best one, averaged over seeds."""
-
-    variant: str
-    which: str
-    rule: str
-    cells: tuple[Cell, ...]
-    measures: dict[str, float | None]
-    events: int
 
 
 def summarise(frames: Frames) -> list[Row]:
     """Each variant at its own η, and at the best one by the prose where there are labels to judge by."""
-    rows = []
+    chosen: list[Row] = []
     for variant, of in frames.items():
-        rows.append(_row(variant, "own", {cell: frame[frame["own"]] for cell, frame in of.items()}))
-        if (best := best_threshold(list(of.values()))) is not None:
-            chosen = {
-                cell: frame[(frame["rule"] == "prose") & (frame["threshold"] == best)] for cell, frame in of.items()
-            }
-            rows.append(_row(variant, "best", chosen))
-    return rows
+        best, lines = best_threshold(list(of.values())), rows_of({variant: of})
+        chosen += [{**line, "which": "own"} for line in lines if line["own"]]
+        by_prose = [line for line in lines if line["rule"] == "prose" and line["threshold"] == best]
+        chosen += [{**line, "which": "best"} for line in by_prose]
+    return averaged(chosen, "variant", "which", events=sum)
 
 
 def best_threshold(frames: list[pd.DataFrame]) -> float | None:
@@ -74,39 +61,6 @@ def best_threshold(frames: list[pd.DataFrame]) -> float | None:
     return float(together.index[int(together.to_numpy().argmax())]) if len(together) else None
 
 
-def _row(variant: str, which: str, found: dict[Cell, pd.DataFrame]) -> Row:
-    lines = [frame.iloc[0] for frame in found.values() if len(frame)]
-    return Row(
-        variant,
-        which,
-        ", ".join(dict.fromkeys(str(line["rule"]) for line in lines)) or format.NONE,
-        tuple(found),
-        {key: average(float(line[key]) for line in lines) for key in LISTED},
-        sum(int(line["events"]) for line in lines),
-    )
-
-
-def truncation_table(task: str, rows: list[Row]) -> Table:
-    """Truncation at the own and at the best η."""
-
-    def measure(key: str) -> Callable[[Row], Entry]:
-        return lambda row: number(row.measures[key])
-
-    return table(
-        say("truncation", "table", task=task),
-        rows,
-        [
-            ("Variant", lambda row: text(row.variant)),
-            ("η of", lambda row: text(row.which)),
-            ("Rule", lambda row: text(row.rule)),
-            *((heading, measure(key)) for key, heading in LISTED.items()),
-            ("Events", lambda row: number(row.events, format.whole)),
-        ],
-        texts=3,
-    )
-
-
-@figures.styled
 def measure_figure(measure: str, frames: Frames, colours: Mapping[str, str]) -> Figure:
     """One measure against η: a line for each variant and rule, a dot at each agent's own η."""
     figure, axes = figures.panel(2.9, 2.1)
@@ -124,38 +78,23 @@ def measure_figure(measure: str, frames: Frames, colours: Mapping[str, str]) -> 
     return figure
 
 
-def build(report: Report) -> list[Block]:
+def of_task(report: Report, task: str) -> list[Block]:
     """A small figure for each measure that there is, a table, and a CSV of all."""
-    everything: list[pd.DataFrame] = []
-
-    def of_task(task: str) -> list[Block]:
-        frames = report.results.load("rollout-viz", task, read_truncation, FILES)
-        every = [
-            frame.assign(task=task, variant=variant, seed=cell.seed, cells=str(cell))
-            for variant, of in frames.items()
-            for cell, frame in of.items()
-        ]
-        if not every:
-            return []
-        everything.extend(every)
-        pictures = [
-            report.picture(
-                measure_figure(name, frames, report.colours),
-                f"truncation-{name.replace('_', '-')}-{task}",
-                f"{title} of truncation on {task}",
-            )
-            for name, title in DRAWN.items()
-            if any(frame[name].notna().any() for frame in every)
-        ]
-        note = say("truncation", "unlabelled", task=task)
-        unlabelled = [] if any(frame["events"].max() > 0 for frame in every) else [Words(note, "source")]
-        return [Panels([*pictures], "small"), *unlabelled, truncation_table(task, summarise(frames))]
-
-    blocks = report.by_task(of_task)
-    if not blocks:
+    frames = report.results.load("rollout-viz", task, read_truncation, FILES)
+    if not frames:
         return []
-    report.csv("truncation", pd.concat(everything))
-    return [Words(say("truncation", "intro")), Legend(report.colours), *blocks]
+    report.csv("truncation", rows_of(frames))
+    every = pd.concat([frame for of in frames.values() for frame in of.values()])
+    pictures = []
+    for measure, title in DRAWN.items():
+        if every[measure].notna().any():
+            name, label = f"truncation-{measure.replace('_', '-')}-{task}", f"{title} of truncation on {task}"
+            pictures.append(report.picture(measure_figure(measure, frames, report.colours), name, label))
+    unlabelled = [] if every["events"].max() > 0 else [Words(say("truncation", "unlabelled", task=task), "source")]
+    made = table(say("truncation", "table", task=task), summarise(frames), COLUMNS, texts=3)
+    return [Panels(pictures, "small"), *unlabelled, made]
 
 
-SECTION = Section("truncation", "Truncation quality", build, {"rollout-viz": FILES})
+SECTION = Section(
+    "truncation", "Truncation quality", by_task(of_task, intro="truncation", legend=True), {"rollout-viz": FILES}
+)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from markupsafe import Markup
 
 from ccwm.report import figures, format
-from ccwm.report.blocks import Block, Entry, Heading, Panels, Picture, Table, Words
+from ccwm.report.blocks import Block, Heading, Panels, Picture, Table, Words
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, paired_difference
-from ccwm.report.table import number, sortable, table
+from ccwm.report.table import Column, lines, table
 from ccwm.report.words import say
 from ccwm.studies.search import STATES, Search, read_search
 
@@ -26,6 +23,8 @@ SYMBOLS = {
     "retrace.weight": "λ",
 }
 """The paper's letters."""
+FRESH = "fresh seed "
+"""How the columns with the values of fresh seeds start."""
 
 
 def label(key: str) -> str:
@@ -34,10 +33,8 @@ def label(key: str) -> str:
 
 
 def setting(value: Any) -> str:
-    """A value as text: four digits of a number, a dash where it has none."""
-    if isinstance(value, float):
-        return format.NONE if math.isnan(value) else f"{value:.4g}"
-    return str(value)
+    """A value as text: four digits of a number."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def search_words(search: Search) -> list[str]:
@@ -49,27 +46,12 @@ def search_words(search: Search) -> list[str]:
     lines = [say("tuning", "searched", **about)]
     if winner is None:
         return [*lines, say("tuning", "open")]
-    lines.append(
-        say(
-            "tuning",
-            "winner",
-            trial=winner["trial"],
-            point=format.listing([f"{SYMBOLS.get(key, key)} = {setting(of)}" for key, of in winner["point"].items()]),
-            search=format.number(winner["search_mean"]),
-            fresh=format.number(winner["fresh_mean"]),
-            seeds=_seeds(said["fresh_seeds"]),
-        )
-    )
+    point = format.listing([f"{SYMBOLS.get(key, key)} = {setting(of)}" for key, of in winner["point"].items()])
+    means = {which: format.number(winner[f"{which}_mean"]) for which in ("search", "fresh")}
+    seeds = _seeds(said["fresh_seeds"])
+    lines.append(say("tuning", "winner", trial=winner["trial"], point=point, seeds=seeds, **means))
     lines.append(_against_default(search))
     return lines if len(said["commits"]) < 2 else [*lines, say("tuning", "commits", n=len(said["commits"]))]
-
-
-def against_default(search: Search) -> Estimate | None:
-    """The winner − the default settings, paired by fresh seed; None where either has no value there."""
-    table = search.candidates
-    rows = (table[table["winner"].astype(bool)], table[table["anchor"].str.contains("default")])
-    ours, theirs = (_fresh(row) for row in rows)
-    return paired_difference(ours, theirs)
 
 
 def _against_default(search: Search) -> str:
@@ -82,17 +64,16 @@ def _against_default(search: Search) -> str:
     if difference is None:
         return say("tuning", "unchecked")
     low, high = difference.low, difference.high
-    if low is None or high is None:
-        return say("tuning", "one_seed", size=format.signed(difference.mean))
-    name = "clear" if low > 0 or high < 0 else "chance"
+    name = "one_seed" if low is None or high is None else "clear" if low > 0 or high < 0 else "chance"
     return say("tuning", name, size=format.signed(difference.mean), interval=format.interval(low, high))
 
 
-def _fresh(rows: pd.DataFrame) -> dict[int, float]:
-    """The values of a candidate by fresh seed."""
-    row = rows.iloc[0] if len(rows) else pd.Series(dtype=float)
-    found = {int(str(name).rpartition(" ")[2]): row[name] for name in row.index if str(name).startswith("fresh seed ")}
-    return {seed: float(value) for seed, value in found.items() if not math.isnan(float(value))}
+def against_default(search: Search) -> Estimate | None:
+    """The winner − the default settings, paired by fresh seed; None where either has no value there."""
+    found = search.candidates
+    chosen = (found[found["winner"].astype(bool)], found[found["anchor"].str.contains("default")])
+    fresh = (rows.head(1).filter(like=FRESH).dropna(axis=1) for rows in chosen)
+    return paired_difference(*({name: float(of.iloc[0]) for name, of in row.items() if len(of)} for row in fresh))
 
 
 def _seeds(seeds: list[int]) -> str:
@@ -102,35 +83,18 @@ def _seeds(seeds: list[int]) -> str:
 def candidates_table(search: Search) -> Table:
     """The best trials and the default settings, on both sets of seeds."""
 
-    def trial(row: pd.Series[Any]) -> Entry:
-        anchor = f" ({row['anchor']})" if row["anchor"] else ""
-        return Entry(f"{row['trial']}{anchor}{', winner' if row['winner'] else ''}", float(row["trial"]))
+    def trial(number: int, anchor: str, winner: bool) -> str:
+        return f"{number}{f' ({anchor})' if anchor else ''}{', winner' if winner else ''}"
 
-    def searched(key: str) -> Callable[[pd.Series[Any]], Entry]:
-        return lambda row: Entry(setting(row[key]), row[key] if isinstance(row[key], str) else float(row[key]))
-
-    def seeds(which: str) -> Callable[[pd.Series[Any]], Entry]:
-        def entry(row: pd.Series[Any]) -> Entry:
-            mean, sd = (_number(row[f"{which}_{of}"]) for of in ("mean", "sd"))
-            return sortable(format.spread(mean, sd), mean)
-
-        return entry
-
-    return table(
-        say("tuning", "table"),
-        [row for _, row in search.candidates.iterrows()],
-        [
-            ("Trial", trial),
-            *((label(key), searched(key)) for key in search.keys),
-            ("Search seeds", seeds("search")),
-            ("Fresh seeds", seeds("fresh")),
-            ("Fresh − search", lambda row: number(_number(row["fresh_mean"] - row["search_mean"]), format.signed)),
-        ],
+    found = search.candidates.assign(gain=search.candidates["fresh_mean"] - search.candidates["search_mean"])
+    columns = (
+        Column("Trial", ("trial", "anchor", "winner"), trial),
+        *(Column(label(key), key, setting) for key in search.keys),
+        Column("Search seeds", ("search_mean", "search_sd"), format.spread),
+        Column("Fresh seeds", ("fresh_mean", "fresh_sd"), format.spread),
+        Column("Fresh − search", "gain", format.signed),
     )
-
-
-def _number(value: Any) -> float | None:
-    return None if math.isnan(float(value)) else float(value)
+    return table(say("tuning", "table"), lines(found), columns)
 
 
 def searches(results: Path) -> dict[str, Path]:

@@ -15,6 +15,7 @@ class Verdict(StrEnum):
     DISAGREES = "disagrees"
     UNDECIDED = "undecided at this scale"
     NOT_RUN = "not run"
+    NOT_ASKED = "cannot be asked"
 
 
 def weigh(rule: Rule, low: float, high: float, *, other: float) -> tuple[Verdict, str]:

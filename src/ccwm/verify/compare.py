@@ -86,12 +86,13 @@ def _numbers(file: str, old: Columns, new: Columns, *, same: bool, updates: floa
         rows = f"{len(next(iter(new.values())))} rows instead of {len(next(iter(old.values())))}"
         free = not same and updates > SHORT  # another agent's episodes may end at other times
         return Verdict.SKIPPED if free else Verdict.DIFFERS, rows
-    wrong, moved, found = [], [], 0
-    for key, index, was, now in _differences(old, new):
-        then = old["updates"][index] if file.endswith(".csv") and "updates" in old else updates
+    wrong, moved = [], []
+    differing = [(key, i) for key in old for i in range(len(old[key])) if old[key][i] != new[key][i]]
+    for key, index in differing:
+        was, now = old[key][index], new[key][index]
         # A row of a curve knows its own update.
+        then = old["updates"][index] if file.endswith(".csv") and "updates" in old else updates
         allowed = tolerance(file, key, updates=then if isinstance(then, float) else updates)
-        found += 1
         if same or not allowed.allows(was, now):
             where = f"{key}[{index}]" if len(old[key]) > 1 else key
             wrong.append(f"{where} {_shown(was)} → {_shown(now)}" + ("" if same else f" ({allowed.name})"))
@@ -102,15 +103,7 @@ def _numbers(file: str, old: Columns, new: Columns, *, same: bool, updates: floa
         return Verdict.DIFFERS, "; ".join(wrong[:SHOWN]) + more
     if moved:
         return Verdict.WITHIN, f"{max(moved):.1e} of itself at most"
-    return Verdict.SKIPPED, f"{found} values of another agent"
-
-
-def _differences(old: Columns, new: Columns) -> Iterator[tuple[str, int, Value, Value]]:
-    """Values that differ, with their column and row."""
-    for key in old:
-        for index, (was, now) in enumerate(zip(old[key], new[key], strict=True)):
-            if was != now:
-                yield key, index, was, now
+    return Verdict.SKIPPED, f"{len(differing)} values of another agent"
 
 
 def _shown(value: Value) -> str:

@@ -53,6 +53,7 @@ RULES: tuple[tuple[str, Tolerance, Tolerance], ...] = (
     ("collect/*", WORLD, WORLD),
     ("evaluate/metrics.json:/random_*", WORLD, WORLD),
     ("rollout-viz/*:/baseline_error*", WORLD, WORLD),
+    ("rollout-viz/*:/constant_error*", WORLD, WORLD),
     ("rollout-viz/metrics.json:/useful_steps_*", STEP, FREE),
     ("rollout-viz/metrics.json:/informed_steps_*", STEP, FREE),
     ("*/metrics.json:*_sd", EARLY, FREE),

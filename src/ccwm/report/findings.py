@@ -1,0 +1,101 @@
+"""The first sentences of the report: what was found, in the largest study that there is, from its numbers alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from ccwm.report import baseline, format, learning
+from ccwm.report.claims import Paper
+from ccwm.report.results import Results
+from ccwm.report.sources import Source
+from ccwm.report.statistics import Estimate, paired_difference
+from ccwm.report.words import say
+from ccwm.training.history import read_curve, read_metrics
+
+SAID = {"behind": "more slowly than", "ahead": "faster than", "level": "with no clear difference from"}
+NORMAL = {baseline.YES: "normal", baseline.NO: "below it", baseline.UNKNOWN: "unknown"}
+SHOWN = 3
+"""Variants that the first sentences speak of."""
+
+
+class Gap(NamedTuple):
+    """How much higher the learning curves of a variant are than the reference's: on each task, and over all."""
+
+    tasks: dict[str, Estimate]
+    overall: Estimate
+    env_steps: int
+
+
+def gap(results: Results, variant: str) -> Gap | None:
+    """Mean heights up to the end of the shortest curve, paired by seed; over all tasks by the seeds that all have."""
+    found: dict[str, dict[int | None, float]] = {}
+    steps = []
+    for task in results.study.tasks:
+        curves = results.load("train", task, read_curve, learning.FILES)
+        pair = [{cell.seed: cell for cell in curves.get(name, ())} for name in (variant, results.reference)]
+        shared = pair[0].keys() & pair[1].keys()
+        if not shared:
+            continue
+        ends = [results.read(of[seed], read_metrics).env_steps for of in pair for seed in shared]
+        heights = [
+            {seed: learning.curve_area(results.read(of[seed], read_curve), until=min(ends)) or 0.0 for seed in shared}
+            for of in pair
+        ]
+        found[task] = {seed: heights[0][seed] - heights[1][seed] for seed in shared}
+        steps.append(min(ends))
+    seeds = set.intersection(*({*of} for of in found.values())) if found else set()
+    means = {seed: fmean(of[seed] for of in found.values()) for seed in seeds}
+    overall = paired_difference(means, dict.fromkeys(means, 0.0))
+    if overall is None:
+        return None
+    each = {task: paired_difference(of, dict.fromkeys(of, 0.0)) for task, of in found.items()}
+    return Gap({task: of for task, of in each.items() if of is not None}, overall, min(steps))
+
+
+def side(of: Estimate) -> str:
+    """On which side of 0 the interval lies; without an interval, on neither."""
+    return "ahead" if (of.low or 0.0) > 0 else "behind" if (of.high or 0.0) < 0 else "level"
+
+
+def sentence(source: Source, variant: str, found: Gap) -> str:
+    """`From states at 30,000 environment steps, 3 seeds: ccwm learned more slowly than dreamer on 2 of 2 tasks …`."""
+    reference, overall, total = source.results.reference, found.overall, len(found.tasks)
+    seeds = format.count(min(of.n for of in found.tasks.values()), "seed")
+    scale = f"{format.inputs(source.observation)} at {found.env_steps:,} environment steps, {seeds}"
+    counts = Counter(side(of) for of in found.tasks.values()).most_common()
+    (most, n), *rest = counts
+    parts = [f"{SAID[most]} {reference} on {n} of {format.count(total, 'task')}"]
+    parts += [f"{SAID[name].rsplit(' ', 1)[0]} on {n}" for name, n in rest]
+    size = format.signed(overall.mean)
+    within = "no interval" if overall.low is None else f"95% {format.interval(overall.low, overall.high)} over seeds"
+    said = {"scale": scale[0].upper() + scale[1:], "variant": variant, "parts": format.listing(parts)}
+    return say("head", "found", **said, reference=reference, size=size, within=within)
+
+
+def normality(source: Source, paper: Paper) -> str:
+    """On how many tasks the study's baseline is normal; nothing where it has no baseline."""
+    rows = [baseline.compare(source, paper, task) for task in source.results.study.tasks]
+    counts = Counter(row["normal"] for row in rows if row is not None)
+    said = [f"{words} on {format.count(counts[of], 'task')}" for of, words in NORMAL.items() if counts[of]]
+    about = {"variant": paper.normal.variant, "method": paper.normal.method}
+    return say("head", "baseline", counts=format.listing(said), **about) if said else ""
+
+
+def findings(sources: Sequence[Source], paper: Paper | None) -> list[str]:
+    """What the largest study found: most environment steps, then most tasks, then most seeds."""
+    found = []
+    for source in sources:
+        others = [variant for variant in source.results.study.variants if variant != source.results.reference]
+        gaps = {variant: of for variant in others if (of := gap(source.results, variant)) is not None}
+        if gaps:
+            first = next(iter(gaps.values()))
+            found.append(((first.env_steps, len(first.tasks), first.overall.n), source, gaps))
+    if not found:
+        return []
+    _, source, gaps = max(found, key=lambda of: of[0])
+    said = [sentence(source, variant, of) for variant, of in list(gaps.items())[:SHOWN]]
+    normal = normality(source, paper) if paper is not None else ""
+    return [*said, normal] if normal else said
