@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
+import subprocess
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ccwm.cells import Cell
 from ccwm.files import write_json
+from ccwm.machine import cores, machine
 from ccwm.progress import counter
 from ccwm.settings.agent import AgentConfig
 from ccwm.settings.schema import Settings
@@ -47,6 +51,20 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the measurements to this file")
     return parser
+
+
+def conditions(threads: int | None) -> dict[str, object]:
+    """What a measurement of speed belongs to: the machine, the commit, the time, and how busy it was just before."""
+    describe = ["git", "describe", "--always", "--dirty=+"]
+    described = subprocess.run(describe, capture_output=True, text=True, check=False)
+    return {
+        "commit": described.stdout.strip(),
+        "cores": cores(),
+        **machine(threads),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load_of_the_last_minute": round(os.getloadavg()[0], 1),
+        "niceness": os.nice(0),
+    }
 
 
 def append_json(path: Path, key: str, row: Mapping[str, object]) -> None:

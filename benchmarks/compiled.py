@@ -10,12 +10,11 @@ import statistics
 from typing import Any
 
 import torch
-from common import make_parser
+from common import conditions, make_parser
 from rich.progress import track
 from update import CASES, Case, prepare, seconds_of
 
 from ccwm.files import write_json
-from ccwm.machine import conditions
 from ccwm.training.update import Updater
 
 
@@ -46,9 +45,9 @@ def measure(case: Case, *, threads: int, rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--sizes", nargs="*", choices=CASES, default=["quick", "paper"], help="default: quick, paper")
+    parser.add_argument("--sizes", nargs="*", choices=CASES, default=["maze", "paper"], help="default: maze, paper")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="default: all cores")
-    parser.add_argument("--rounds", type=int, help="pairs of updates; default: 20 for quick, 3 for the others")
+    parser.add_argument("--rounds", type=int, help="pairs of updates; default: 20 for quick and maze, else 3")
     given = parser.parse_args()
     facts = conditions(given.threads)
     rows = []

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from common import Spent, make_parser
+from common import Spent, conditions, make_parser
 from rich.console import Console
 from rich.table import Table
 
@@ -22,7 +22,6 @@ import ccwm.envs  # noqa: F401  (chooses how MuJoCo renders, before dm_control i
 from ccwm.envs.factory import make_env
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
 from ccwm.files import write_json
-from ccwm.machine import conditions
 from ccwm.progress import counter
 from ccwm.settings.agent import Env
 

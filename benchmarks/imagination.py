@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from common import collect, make_parser, make_updater
+from common import collect, conditions, make_parser, make_updater
 from rich.progress import track
 
 from ccwm.cells import Cell
 from ccwm.files import write_json
-from ccwm.machine import conditions
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.agent import AgentConfig
@@ -69,7 +68,7 @@ def measure(config: AgentConfig, weights: str, store: EpisodeStore, *, updates: 
 
 def main() -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--preset", default="cheetah", help="settings to train with, and the task, its first")
+    parser.add_argument("--preset", default="quick", help="settings to train with, and the task, its first")
     parser.add_argument("--variant", default="ccwm", help="one of the preset's")
     parser.add_argument("--updates", type=int, default=200)
     given = parser.parse_args()

@@ -1,7 +1,7 @@
 """Does an agent learn? Collect, train, evaluate and predict with a preset, for each task, variant and seed.
 
     python benchmarks/learning.py --preset quick --seeds 0 1 2 --json benchmarks/learning.json
-    python benchmarks/learning.py --preset cheetah --variants ccwm --work .work/learning --json benchmarks/cheetah.json
+    python benchmarks/learning.py --preset maze-one-way --variants ccwm --work .work/learning
 
 Prints a line for each agent and adds it to the JSON file: what it was trained with, the learning curve, the machine and
 the time it took. With ``--work``, a run that was interrupted resumes, as the train stage does.
@@ -16,12 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import append_json, collect, make_parser, train_cell
+from common import append_json, collect, conditions, make_parser, train_cell
 
 from ccwm.agents.export import Agent
 from ccwm.cells import Cell, settings_hash
 from ccwm.files import published, write_json
-from ccwm.machine import conditions
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.presets import load_preset
 from ccwm.settings.schema import Settings
@@ -30,7 +29,14 @@ from ccwm.studies import prediction, returns
 from ccwm.studies.agents import ready_agent
 from ccwm.training.work_directory import exclusive
 
-CURVE = ("env_steps", "updates", "return_mean", "success_rate")
+CURVE = (
+    "env_steps",
+    "updates",
+    "return_mean",
+    "success_rate",
+    "retrace_skill_latent",
+    "retrace_skill_observation",
+)
 PREDICTED = (
     "useful_steps_of_mean",
     "useful_steps_of_mean_low",
@@ -85,14 +91,14 @@ def random_returns(settings: Settings, cell: Cell, root: Path) -> list[float]:
     return totals
 
 
-def predict(agent: Agent, settings: Settings, cell: Cell, root: Path) -> dict[str, float]:
-    """How long open-loop prediction beats repeating the last frame."""
+def predict(agent: Agent, settings: Settings, cell: Cell, root: Path) -> dict[str, float | None]:
+    """How long open-loop prediction beats repeating the last observation; states have no SSIM."""
     assert cell.seed is not None
     store = EpisodeStore(root / cell.data / "heldout", read_only=True)
     episodes = [store.episode(index) for index in store.eligible()]
     context, horizon = settings.rollout.context, settings.rollout.horizon
     found = prediction.predict_open_loop(agent, episodes, context=context, horizon=horizon, seed=cell.seed)
-    summary = prediction.summarise(found, context=context)
+    summary = prediction.summarise(found)
     return {name: getattr(summary, name) for name in PREDICTED}
 
 

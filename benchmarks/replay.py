@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from common import Spent, make_parser, make_updater, run_alone
+from common import Spent, conditions, make_parser, make_updater, run_alone
 
 from ccwm.episode import Episode
 from ccwm.errors import UserError, run_main
 from ccwm.files import write_json
-from ccwm.machine import conditions
 from ccwm.progress import counter
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore

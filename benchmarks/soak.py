@@ -27,13 +27,12 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common import collect, make_parser, train_cell
+from common import collect, conditions, make_parser, train_cell
 from mlflow import MlflowClient
 from ruamel.yaml import YAML
 
 from ccwm.cells import PARAMS, WORK, Cell
 from ccwm.files import write_json
-from ccwm.machine import conditions
 from ccwm.replay.manifest import MANIFEST, Manifest
 from ccwm.settings.loading import load_settings
 from ccwm.settings.presets import load_preset

@@ -1,6 +1,6 @@
 """Does the value know what cannot be undone? Truncation against the maze's truth, over η and by both rules.
 
-    python benchmarks/truncation.py --json benchmarks/truncation.json     # trains ccwm as presets/maze.yaml says
+    python benchmarks/truncation.py --json benchmarks/truncation.json     # trains ccwm on one-way doors
     python benchmarks/truncation.py --agent models/maze_one_way/ccwm/0    # an existing agent
 
 Prints a line for each rule and η, `*` where they are the agent's own, and adds them to the JSON file. docs/results.md
@@ -12,11 +12,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from common import append_json, collect, make_parser, train_cell
+from common import append_json, collect, conditions, make_parser, train_cell
 
 from ccwm.agents.export import Agent
 from ccwm.cells import Cell
-from ccwm.machine import conditions
 from ccwm.progress import counter
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.presets import load_preset
@@ -69,7 +68,7 @@ def show(rows: list[Quality]) -> None:
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--agent", type=Path, help="directory of a trained agent; default: train one")
-    parser.add_argument("--preset", default="maze", help="settings to train with and to take episodes and η from")
+    parser.add_argument("--preset", default="maze-one-way", help="settings to train with, and of episodes and η")
     parser.add_argument("--variant", default="ccwm", help="a variant of the preset, unless --agent is given")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

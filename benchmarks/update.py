@@ -1,8 +1,9 @@
 """How fast is an update?  python benchmarks/update.py [--json benchmarks/update.json]
 
-In one run, for the quick and the paper's sizes and those of a published measurement: updates a second of Dreamer and
-of CCWM, what retracing adds, how much of the machine's best matrix product is reached, and the peak of memory. Dreamer
-and CCWM take turns, so that a busy machine slows both; times are medians, and the peak is measured beside each of them.
+In one run, for the sizes of `quick` (states), of `maze` and of `paper` (pixels), and for those of a published
+measurement: updates a second of Dreamer and of CCWM, what retracing adds, how much of the machine's best matrix product
+is reached, and the peak of memory. Dreamer and CCWM take turns, so that a busy machine slows both; times are medians,
+and the peak is measured beside each of them.
 """
 
 from __future__ import annotations
@@ -14,20 +15,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from common import make_parser, make_updater, run_alone
+from common import conditions, make_parser, make_updater, run_alone
 from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
 from ccwm.files import write_json
-from ccwm.machine import conditions
 from ccwm.plan.measure import TaskCost, random_batch
 from ccwm.settings.agent import AgentConfig
 from ccwm.settings.presets import load_preset
 from ccwm.settings.variants import resolve
 from ccwm.training.update import Updater
 
-ACTIONS = 6
+STATE, ACTIONS = 24, 6  # of walker_walk
 VARIANTS = ("dreamer", "ccwm")
 PUBLISHED = 17.8
 """Seconds an update of SheepRL's Dreamer v1, without retracing, at the sizes of ``published`` on two cores; quoted."""
@@ -55,6 +55,7 @@ CASES = {
     case.name: case
     for case in (
         Case("quick", "quick", rounds=20),
+        Case("maze", "maze", rounds=20),
         Case("published", "paper", rounds=3, batch=50, length=50),
         Case("paper", "paper", rounds=3),
     )
@@ -62,11 +63,12 @@ CASES = {
 
 
 def prepare(config: AgentConfig, change: Callable[[Updater], None] = lambda updater: None) -> Callable[[], object]:
-    """An update of an untrained agent, changed by ``change``, on random pixels; to be called again and again."""
-    shape = (config.env.size, config.env.size, 3)
+    """An update of an untrained agent, changed by ``change``, on random observations; to be called again and again."""
+    pixels = config.env.observation == "pixels"
+    shape = (config.env.size, config.env.size, 3) if pixels else (STATE,)
     updater = make_updater(config, observation_shape=shape, actions=ACTIONS)
     change(updater)
-    task = TaskCost(shape, observation_bytes=1, action_size=ACTIONS, step=0.0, reset=0.0)
+    task = TaskCost(shape, observation_bytes=1 if pixels else 4, action_size=ACTIONS, step=0.0, reset=0.0)
     batch = random_batch(config.train.length, config.train.batch, task)
 
     def step() -> None:
@@ -149,7 +151,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--sizes", nargs="*", choices=CASES, default=list(CASES), help="default: all")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="default: all cores")
-    parser.add_argument("--rounds", type=int, help="updates of each variant; default: 20 for quick, 3 for the others")
+    parser.add_argument("--rounds", type=int, help="updates of each variant; default: 20 for quick and maze, else 3")
     given = parser.parse_args()
     facts = conditions(given.threads)
     rows = []

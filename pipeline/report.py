@@ -15,7 +15,7 @@ def main() -> None:
     """Read results, write the pages."""
     cell, paper = Cell("report"), load_claims(Path("claims.yaml"))
     with open_stage(cell, renders=False) as stage:
-        build_report(Path(), cell.results, study=stage.settings.study, look=stage.settings.report, paper=paper)
+        build_report(Path(), cell.results, stage.settings, paper)
         stage.run.log_artifact(cell.results)
 
 

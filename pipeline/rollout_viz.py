@@ -6,9 +6,10 @@ from ccwm.errors import run_main
 from ccwm.files import published
 from ccwm.progress import counter
 from ccwm.replay.store import EpisodeStore
-from ccwm.studies.agents import ready_agent
+from ccwm.studies.agents import observation_names, ready_agent
 from ccwm.studies.latents import advances, study_latents, write_latents
-from ccwm.studies.prediction import predict_open_loop, summarise, write_prediction
+from ccwm.studies.prediction import component_errors, predict_open_loop, summarise, write_prediction
+from ccwm.studies.replay import render_heldout
 from ccwm.tracking.stage import open_stage, parse_cell
 
 
@@ -17,19 +18,21 @@ def main() -> None:
     cell = parse_cell("rollout-viz")
     with open_stage(cell) as stage:
         rollout, latents = stage.settings.rollout, stage.settings.latents
+        length, seed, shown = rollout.context + rollout.horizon, cell.seed or 0, rollout.shown
         agent = ready_agent(cell.model, stage.settings.trainer)
         store = EpisodeStore(cell.data / "heldout", read_only=True)
-        heldout = [store.episode(index) for index in store.eligible()]
-        seed = cell.seed or 0
-        prediction = predict_open_loop(agent, heldout, context=rollout.context, horizon=rollout.horizon, seed=seed)
-        metrics = summarise(prediction, context=rollout.context)
-        shown = rollout.context + rollout.horizon
-        with counter("episodes and maps of latent states", advances(len(heldout), latents)) as advance:
-            study = study_latents(agent, heldout, latents, shown=shown, seed=seed, advance=advance)
+        heldout = {number: store.episode(number) for number in store.eligible()}
+        episodes, names = list(heldout.values()), observation_names(agent)
+        prediction = predict_open_loop(agent, episodes, context=rollout.context, horizon=rollout.horizon, seed=seed)
+        metrics, components = summarise(prediction), component_errors(prediction, names)
+        frames = render_heldout(agent.card, heldout, length=length, shown=shown, seed=seed) if names else None
+        with counter("episodes and maps of latent states", advances(len(episodes), latents)) as advance:
+            study = study_latents(agent, episodes, latents, shown=length, seed=seed, advance=advance)
         with published(cell.results) as folder:
-            write_prediction(folder, prediction, metrics, variant=cell.variant, shown=rollout.shown)
-            write_latents(folder, study, variant=cell.variant)
-        stage.run.log_metrics({**metrics._asdict(), **study.metrics()}, env_steps=agent.card.env_steps)
+            write_prediction(folder, prediction, metrics, components, variant=cell.variant, shown=shown, frames=frames)
+            write_latents(folder, study, components, variant=cell.variant)
+        found = {name: value for name, value in metrics._asdict().items() if value is not None}
+        stage.run.log_metrics({**found, **study.metrics()}, env_steps=agent.card.env_steps)
         stage.run.log_artifact(cell.results)
 
 

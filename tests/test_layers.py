@@ -12,13 +12,13 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ccwm"
 ORDER = (
     *("errors", "files", "readers", "seeds", "structs", "episode", "settings", "cells", "progress", "machine"),
     *("ops", "losses", "nets", "envs", "replay", "agents"),
-    *("training", "studies", "report", "tracking", "tuning", "plan", "verify", "loading", "cli"),
+    *("training", "studies", "report", "tracking", "tuning", "fleet", "plan", "verify", "loading", "cli"),
 )
 STRANGERS = {"nets", "envs", "replay"}  # none of them knows another
 PURE = {"ops", "losses", "nets"}  # maths of values: no settings, no files, no ranks
 PURE_MAY_IMPORT = {"structs", *PURE}
 
-ONLY_IN = {"mlflow": "tracking", "optuna": "tuning", "dm_control": "envs", "mujoco": "envs"}
+ONLY_IN = {"mlflow": "tracking", "optuna": "tuning", "ray": "fleet", "dm_control": "envs", "mujoco": "envs"}
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill"}
 NEVER_CALLED = {"eval", "exec"}
 NEVER_TRUE = {"shell", "allow_pickle"}
@@ -128,6 +128,7 @@ def test_every_layer_is_there() -> None:
         ("ops/gaussian.py", "torch.distributed.all_reduce(x)", "uses torch.distributed in pure maths"),
         ("nets/mlp.py", "x.half()", "casts by half in pure maths"),
         ("training/loop.py", "import mlflow.pytorch", "imports mlflow; only tracking may"),
+        ("tuning/search.py", "import ray", "imports ray; only fleet may"),
         ("studies/transfer.py", "from dm_control import suite", "imports dm_control; only envs may"),
         ("replay/store.py", "from pickle import load", "imports pickle"),
         ("replay/store.py", "np.load(path, allow_pickle=True)", "sets allow_pickle=True"),

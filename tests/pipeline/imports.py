@@ -9,7 +9,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src"
 
 
-def imported_files(script: Path) -> set[Path]:
+@functools.cache
+def imported_files(script: Path) -> frozenset[Path]:
     """Every file under ``src`` that the script imports, directly or not, with the packages on the way."""
     found: set[Path] = set()
     waiting = [script]
@@ -19,7 +20,7 @@ def imported_files(script: Path) -> set[Path]:
                 if path not in found:
                     found.add(path)
                     waiting.append(path)
-    return found
+    return frozenset(found)
 
 
 @functools.cache

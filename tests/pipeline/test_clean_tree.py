@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from project import ROOT, Project
 
-STAMP = "python -c 'import time, pathlib; pathlib.Path(\"{}\").write_text(str(time.time_ns()))'"
+STAMP = f"{sys.executable} -c 'import time, pathlib; pathlib.Path(\"{{}}\").write_text(str(time.time_ns()))'"
 PIPELINE = f"""
 stages:
   train:
@@ -35,19 +36,21 @@ def test_runs_and_times_change_neither_gits_nor_dvcs_view(tmp_path: Path) -> Non
     for name in (".gitignore", ".dvcignore"):
         shutil.copy(ROOT / name, project.root / name)
     (project.root / "dvc.yaml").write_text(PIPELINE)
-    project.command("git", "init", "--quiet")
-    project.command("dvc", "init", "--quiet")
-    project.command("dvc", "repro")
+    project.init_dvc()
+    with project.dvc() as repo:
+        repo.reproduce()
     project.commit("Results")
     listed = project.command("git", "ls-files").splitlines()
     assert "results/train/t/v/0/metrics.json" in listed
     assert not [name for name in listed if name.endswith("run.json") or name.startswith("report/")]
     stamps = [project.root / name for name in ("results/train/t/v/0/run.json", "report/runs.html")]
     before = [path.read_text() for path in stamps]
-    project.command("dvc", "repro", "--force")
+    with project.dvc() as repo:
+        repo.reproduce(force=True)
     assert all(path.read_text() != old for path, old in zip(stamps, before, strict=True))
     assert project.command("git", "status", "--porcelain") == ""
-    assert project.command("dvc", "status", "--json").strip() == "{}"
+    with project.dvc() as repo:
+        assert repo.status() == {}
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from project import DVC, STAGES, TASK, TRAIN, VARIANT, Project, make_project
 
 from ccwm.settings.parsing import read_yaml
 
-pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 STUDIES = ("evaluate", "rollout-viz", "transfer")
 NAMES = {"report", *(str(TRAIN.of(stage)) for stage in STAGES if stage != "report")}
 
@@ -36,9 +35,8 @@ def runs(client: MlflowClient, studied: Project) -> dict[str, Run]:
 
 
 @pytest.fixture(scope="module")
-def repo(studied: Project) -> Iterator[Repo]:
-    """DVC's view of the project, in this process: a command takes seconds to start."""
-    with contextlib.chdir(studied.root), Repo() as found:
+def repo(edited: Project) -> Iterator[Repo]:
+    with edited.dvc() as found:
         yield found
 
 
@@ -60,10 +58,10 @@ def test_the_graph_leads_from_collect_to_the_report(repo: Repo) -> None:
         assert ("report", str(TRAIN.of(study))) in edges
 
 
-def test_a_changed_setting_is_shown(studied: Project, repo: Repo) -> None:
-    before = studied.settings().rollout.shown
-    with studied.restored("params.yaml"):
-        studied.set_params({"rollout": {"shown": before + 1}})
+def test_a_changed_setting_is_shown(edited: Project, repo: Repo) -> None:
+    before = edited.settings().rollout.shown
+    with edited.restored("params.yaml"):
+        edited.set_params({"rollout": {"shown": before + 1}})
         shown = repo.params.diff("HEAD")
     assert shown["diff"]["params.yaml"]["rollout.shown"] == {"old": before, "new": before + 1, "diff": 1}
 

@@ -6,9 +6,13 @@ import signal
 from pathlib import Path
 
 import pytest
-from project import STAGES, TASK, TRAIN, Project
+from project import STAGES, TASK, TRAIN, VARIANT, Project
 
-pytestmark = [pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1200)]
+from ccwm.cells import Cell
+from ccwm.replay.store import EpisodeStore
+from ccwm.studies.components import read_components
+
+pytestmark = pytest.mark.timeout(1200)
 OUTPUTS = {"collect": ("data", "results/collect"), "report": ("report",)}
 
 
@@ -60,3 +64,19 @@ def test_sigterm_ends_any_stage_with_its_code_and_no_results(stage: str, studied
     assert not [path for name in ("data", "results") for path in (project.root / name).rglob(".*.tmp")]
     new = project.mlflow_runs(stage)[: len(project.mlflow_runs(stage)) - runs]
     assert [run.info.status for run in new] in (["KILLED"], [])
+
+
+def test_states_of_mujoco_need_no_gl(project: Project) -> None:
+    cell = Cell("rollout-viz", "cartpole_balance", VARIANT, 0)
+    project.set_params({"env": {"observation": "state"}, "study": {"tasks": [cell.task]}})
+    place = ("--task", cell.task, "--seed", "0")
+    project.run("collect", *place, MUJOCO_GL="nothing")
+    (entry, *_) = EpisodeStore(project.root / cell.data / "train", read_only=True).entries
+    assert (entry.observation_shape, entry.observation_dtype) == ((5,), "float32")
+    for script in ("train", "rollout_viz"):
+        project.run(script, *place, "--variant", VARIANT, MUJOCO_GL="nothing")
+    found = read_components(project.root / cell.results).component.tolist()
+    assert found == ["position[0]", "position[1]", "position[2]", "velocity[0]", "velocity[1]"]
+    drawn = {path.name for path in (project.root / cell.results / "pictures").iterdir()}
+    assert "components.png" in drawn
+    assert not drawn & {"rollout.mp4", "frames.safetensors"}  # what MuJoCo would have to render

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from ccwm.training.checkpoints import Checkpoints
 
 TWO = {"trainer": {"devices": 2}}
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-pytestmark = [pytest.mark.xdist_group("devices"), pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="session")
@@ -77,24 +78,39 @@ def test_two_processes_train_the_agent_that_one_trains(shared: Project, finished
     assert (shared.trained / "losses.csv").read_bytes() != (finished.trained / "losses.csv").read_bytes()
 
 
-def test_every_death_leaves_nobody_and_the_run_ends_the_same(two: Project, shared: Project) -> None:
-    process, rank = start(two, 3)
+def kill_rank(project: Project) -> None:
+    process, rank = start(project, 3)
     os.kill(rank, signal.SIGKILL)
     assert process.end() in (2, -signal.SIGKILL), process.said  # Fabric may be first to end the main process
     assert_ended([rank])
     assert process.end() != 2 or "error: " in process.said
 
-    process, rank = start(two, UPDATES + 2)
+
+def terminate_main(project: Project) -> None:
+    process, rank = start(project, UPDATES + 2)
     assert process.signal(signal.SIGTERM) == 143, process.said
     assert_ended([rank])
-    assert saved_updates(two) >= UPDATES + 2
-    assert [run.info.status for run in two.mlflow_runs("train")] == ["KILLED"]
+    assert saved_updates(project) >= UPDATES + 2
+    assert [run.info.status for run in project.mlflow_runs("train")] == ["KILLED"]
 
-    process, rank = start(two, 2 * UPDATES + 3)
+
+def kill_main(project: Project) -> None:
+    process, rank = start(project, 2 * UPDATES + 3)
     assert process.signal(signal.SIGKILL) == -signal.SIGKILL
     assert_ended([rank])
-    assert not two.files("models", "results/train")
+    assert not project.files("models", "results/train")
 
+
+@pytest.mark.parametrize(
+    "deaths",
+    [(kill_rank, kill_main), pytest.param((kill_rank, terminate_main, kill_main), marks=pytest.mark.slow)],
+    ids=["killed", "also terminated"],
+)
+def test_every_death_leaves_nobody_and_the_run_ends_the_same(
+    deaths: Sequence[Callable[[Project], None]], two: Project, shared: Project
+) -> None:
+    for die in deaths:
+        die(two)
     two.run("train", *ARGUMENTS)
     assert two.files("models", "results/train") == shared.files("models", "results/train")
     assert [run.info.status for run in two.mlflow_runs("train")] == ["FINISHED"]

@@ -42,6 +42,11 @@ def trained(collected: Project, tmp_path_factory: pytest.TempPathFactory) -> Tra
     return run
 
 
+@pytest.fixture(scope="module")
+def committed(trained: Trained) -> Record:
+    return trained("committed")
+
+
 def on(machine: dict[str, str], record: Record) -> Record:
     return Record(stages={name: stage.model_copy(update={"machine": machine}) for name, stage in record.stages.items()})
 
@@ -60,8 +65,9 @@ def verdicts(rows: list[Row]) -> dict[str, Verdict]:
     return {row.what: row.verdict for row in rows}
 
 
-def test_training_again_agrees_in_every_bit_and_a_seed_or_a_weight_is_caught_anywhere(trained: Trained) -> None:
-    committed = trained("committed")
+def test_training_again_agrees_in_every_bit_and_a_seed_or_a_weight_is_caught_anywhere(
+    trained: Trained, committed: Record
+) -> None:
     assert {row.verdict for row in compare(committed, trained("again"))} == {Verdict.EQUAL}
     for name, changes, seed in (("seed", {}, 1), ("weight", {"retrace": {"weight": 0.9}}, 0)):
         changed = trained(name, changes, seed)
@@ -72,12 +78,11 @@ def test_training_again_agrees_in_every_bit_and_a_seed_or_a_weight_is_caught_any
         assert elsewhere["results/losses.csv"] == Verdict.DIFFERS, name
 
 
-def test_a_changed_number_is_caught_beyond_what_its_machine_allows(trained: Trained) -> None:
-    found = trained("found")
+def test_a_changed_number_is_caught_beyond_what_its_machine_allows(committed: Record) -> None:
     for factor, elsewhere in ((1 + 1e-9, Verdict.WITHIN), (1.01, Verdict.DIFFERS)):
         for file, key in (("results/metrics.json", "return_final"), ("results/losses.csv", "model/observation")):
-            committed = edited(found, file, key, factor)
-            (row,) = [row for row in compare(committed, found) if row.what == file]
+            changed = edited(committed, file, key, factor)
+            (row,) = [row for row in compare(changed, committed) if row.what == file]
             assert row.verdict == Verdict.DIFFERS
             assert key in row.detail
-            assert verdicts(compare(on(ELSEWHERE, committed), found))[file] == elsewhere
+            assert verdicts(compare(on(ELSEWHERE, changed), committed))[file] == elsewhere

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from project import TASK, TRAIN, VARIANT, Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pipeline"), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 METRICS = f"results/evaluate/{TASK}/{VARIANT}/0/metrics.json"
 
 

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
         ("evaluate", "metrics.json", "best_possible", EXACT, EXACT),
         ("rollout-viz", "metrics.json", "useful_steps_median", STEP, FREE),
         ("rollout-viz", "metrics.json", "baseline_error_mean", WORLD, WORLD),
+        ("rollout-viz", "components.csv", "constant_error", WORLD, WORLD),
         ("rollout-viz", "errors.csv", "error", EARLY, FREE),
         ("transfer", "metrics.json", "rows.R+M.n", EXACT, EXACT),
         ("transfer", "metrics.json", "rows.R+M.sd", EARLY, FREE),
