@@ -27,6 +27,8 @@ STYLES = {Verdict.EQUAL: "green", Verdict.WITHIN: "green", Verdict.SKIPPED: "dim
 def verify(
     stages: Annotated[list[str] | None, typer.Argument(help="`train` or `train@task-variant-0`; all if none.")] = None,
     preset: Annotated[str, typer.Option(help="Verify this preset's record, verify/PRESET.json, instead.")] = "",
+    evidence: Annotated[str, typer.Option(help="Verify cells of this study in evidence/, each at its commit.")] = "",
+    cell: Annotated[list[str] | None, typer.Option(help="With --evidence: a cell to run, with what it needs.")] = None,
     record: Annotated[bool, typer.Option("--record", help="Write the record instead of comparing with it.")] = False,
     twice: Annotated[bool, typer.Option("--twice", help="Run again here too, which must give equal bits.")] = False,
 ) -> None:
@@ -34,6 +36,14 @@ def verify(
 
     Bits must be equal on the machine that made the results; elsewhere tolerances hold (docs/verify.md).
     """
+    if evidence or cell:
+        if stages or preset or record or twice or not evidence:
+            raise UserError("--evidence and --cell belong together, and go with nothing else")
+        from ccwm.verify.evidence import verify_evidence
+
+        if not show(verify_evidence(Path.cwd(), evidence, cell or ()), Console()):
+            raise typer.Exit(1)
+        return
     if record and not preset:
         record_results(Path.cwd())
         return

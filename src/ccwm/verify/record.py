@@ -98,13 +98,15 @@ def _is_numbers(path: Path) -> bool:
 
 
 def _machine(root: Path, name: str, files: dict[str, str]) -> dict[str, str]:
-    """The machine that made a stage, from its run.json; none where a file that it names has changed since."""
+    """The machine that made a stage, from its run.json; none where dvc.lock or the files are other ones."""
     stage = name.partition("@")[0]
     folder = next((Path(path).parent for path in files if path.startswith(f"results/{stage}/")), f"results/{stage}")
     path = root / folder / "run.json"
-    run = json.loads(path.read_text()) if path.is_file() else {"files": {}, "machine": {}}
-    same = all((root / made).is_file() and md5(root / made) == value for made, value in run["files"].items())
-    facts: dict[str, str] = run["machine"] if same else {}
+    run = json.loads(path.read_text()) if path.is_file() else {}
+    made: dict[str, str] = run.get("files", {})
+    now = {name: md5(root / name) for name in made if (root / name).is_file()}  # pictures need not be there
+    same = all(value == files.get(name, value) == now.get(name, value) for name, value in made.items())
+    facts: dict[str, str] = run.get("machine", {}) if same else {}
     return facts
 
 

@@ -21,9 +21,9 @@ FOREIGN = ("MLFLOW_", "DVC_", "GIT_", "CCWM_")
 
 
 class Clone:
-    """A clone of a project's last commit."""
+    """A clone of a project's last commit, or of another."""
 
-    def __init__(self, project: Path, root: Path) -> None:
+    def __init__(self, project: Path, root: Path, *, commit: str = "HEAD") -> None:
         self.project, self.root = project, root
         ours = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         self.environment = {
@@ -32,7 +32,8 @@ class Clone:
             "PYTHONPATH": str(root / "src"),  # the environment's own ccwm is the project's, not the commit's
             "DVC_NO_ANALYTICS": "1",
         }
-        self.commit = self._run("git rev-parse HEAD", "there is no commit to verify", project).strip()
+        revision = f"{commit}^{{commit}}"
+        self.commit = self._run("git rev-parse --verify", f"there is no commit {commit}", project, revision).strip()
         message = "git could not clone the project"
         self._run("git clone --quiet --no-checkout", message, project, str(project), str(root))
         self._run("git checkout --quiet --detach", message, root, self.commit)
