@@ -72,10 +72,9 @@ def power_table(study: str) -> Table:
     """Seeds for 80 % power at a two-sided 5 % level by a paired t-test; of one study in evidence/, or of all."""
     from ccwm.plan.power import seeds_needed
     from ccwm.report.claims import load_claims
-    from ccwm.report.sources import evidence_sources, own_source
+    from ccwm.report.sources import all_sources
 
-    root = Path.cwd()
-    sources = [own_source(root, load_settings(PARAMS)), *evidence_sources(root)]
+    sources = all_sources(Path.cwd(), load_settings(PARAMS))
     rows = seeds_needed([of for of in sources if study in ("", of.name)], load_claims(CLAIMS))
     if not rows:
         raise UserError("no claim has two seeds yet", hint="`dvc repro` or `ccwm fleet run` makes some")

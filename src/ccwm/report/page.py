@@ -31,7 +31,7 @@ from ccwm.report.blocks import Block, Details, Words, cell_groups, kind
 from ccwm.report.claims import Paper
 from ccwm.report.results import Results
 from ccwm.report.section import Report
-from ccwm.report.sources import evidence_sources, own_source
+from ccwm.report.sources import all_sources
 from ccwm.report.words import say
 from ccwm.settings.schema import Settings
 
@@ -63,7 +63,7 @@ def build_report(root: Path, out: Path, settings: Settings, paper: Paper | None)
     folder appears at once: until then the previous one stays as it was. All but ``runs.html`` and ``runs.csv`` is a
     function of the results, the evidence, the settings and the paper.
     """
-    look, sources = settings.report, [own_source(root, settings), *evidence_sources(root)]
+    look, sources = settings.report, all_sources(root, settings)
     results = sources[0].results
     with published(out) as folder:
         (folder / "figures").mkdir()

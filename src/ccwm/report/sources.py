@@ -43,6 +43,11 @@ def evidence_sources(root: Path) -> list[Source]:
     return [read_source(path.parent) for path in sorted((root / EVIDENCE).glob(f"*/{PARAMS}"))]
 
 
+def all_sources(root: Path, settings: Settings) -> list[Source]:
+    """The project's own study first, then those in ``evidence/``."""
+    return [own_source(root, settings), *evidence_sources(root)]
+
+
 def read_source(folder: Path) -> Source:
     """One study; of its settings just what is needed, so that a key that came later does not shut it out."""
     content = read_yaml(folder / PARAMS)

@@ -59,6 +59,9 @@ def send(run: StoredRun, records: list[Record], copy: Path, progress: Callable[[
             client.log_artifact(run_id, str(copy))
         case "agent" if copy.exists():
             log_agent_model(client, copy, experiment, run_id, name=record["name"], progress=progress)
+        case "adopt":
+            for child in filter(None, (_find(client, experiment, child) for child in record["runs"])):
+                client.set_tag(child, NESTING_TAG, run_id)
         case "status" if record["value"] == "RUNNING":
             client.update_run(run_id, status="RUNNING")
         case "status":

@@ -1,0 +1,39 @@
+"""Studies as runs above their cells, so that MLflow's views compare variants and not single seeds."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from ccwm.cells import WORK
+from ccwm.report.summaries import Summary
+from ccwm.settings.schema import Tracking
+from ccwm.tracking.outbox import Outbox
+from ccwm.tracking.run import Run
+from ccwm.tracking.spool import Identity, Spool
+
+
+def log_studies(above: Run, tracking: Tracking, found: Iterable[Summary], *, spool: Path = WORK / "spool") -> None:
+    """A run for each summary, below ``above`` and over the trainings that it is about.
+
+    Each is on disk before it is sent. After the first failure of the store the others stay there, and `ccwm tracking
+    sync` sends them.
+    """
+    reached = True
+    for summary in found:
+        identity = Identity(
+            id=uuid.uuid4().hex, experiment=tracking.experiment, name=summary.title, parent=above.run_id
+        )
+        opened = Spool(spool / identity.id, identity)
+        opened.append("tags", values=dict(summary.tags))
+        for env_steps, values in summary.points.items():
+            opened.append("metrics", env_steps=env_steps, values=dict(values))
+        opened.append("adopt", runs=list(summary.runs))
+        opened.set_status("FINISHED")
+        try:
+            if reached:
+                Outbox(opened).drain()
+        except Exception:  # any failure of a store leaves the spool as it is, to be sent another time
+            reached = False
+        opened.close()
