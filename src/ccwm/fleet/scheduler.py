@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
-from ccwm.cells import Cell
+from ccwm.cells import STAGES, Cell
 from ccwm.errors import UserError
 from ccwm.files import md5
 from ccwm.fleet import worker
@@ -25,6 +25,8 @@ from ccwm.training.signals import StopRequest
 TRIES = 5
 """How often a cell is begun whose process, machine or memory was lost, before it counts as failed."""
 POLL = 0.5
+QUEUED = 2
+"""Cells that Ray has beyond those that fit, so that no slot waits for us; Ray itself keeps no order among them."""
 PINNED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MUJOCO_GL", "PYOPENGL_PLATFORM")
 
 
@@ -69,21 +71,34 @@ class Scheduler:
             self._home.settle(patience=60.0)
 
     def _submit_ready(self, progress: Progress) -> None:
-        """Give Ray every cell whose needs are neither to run nor running; what depends on a failed one fails too."""
-        open_cells = {*self._todo, *(cell for cell, _ in self._running.values())}
+        """Give Ray the next cells whose needs are neither to run nor running; what depends on a failed one fails too.
+
+        Later stages go first, so that an agent's results are complete before the next agent is trained.
+        """
+        open_cells, ready = {*self._todo, *(cell for cell, _ in self._running.values())}, list[Cell]()
         for cell in list(self._todo):
             lost = [need for need in cell.needs if need in self.failed]
+            if not lost and open_cells.intersection(cell.needs):
+                continue
+            if not lost and not self._home.is_unchanged(cell):
+                ready.append(cell)
+                continue
             if lost:
                 self._fail(cell, f"needs {lost[0]}", progress)
-            elif not open_cells.intersection(cell.needs):
-                if self._home.is_unchanged(cell):
-                    progress.end(str(cell), "done", "unchanged")
-                else:
-                    self._submit(cell, progress)
             else:
-                continue
+                progress.end(str(cell), "done", "unchanged")
             self._todo.remove(cell)
-            open_cells -= {cell} - {running for running, _ in self._running.values()}
+            open_cells.remove(cell)
+        stages, room = list(STAGES), max(self._room() - len(self._running), 0)
+        for cell in sorted(ready, key=lambda cell: -stages.index(cell.stage))[:room]:
+            self._submit(cell, progress)
+            self._todo.remove(cell)
+
+    def _room(self) -> int:
+        """How many cells Ray may have at once, on the machines that are there now."""
+        there = ray.cluster_resources()
+        wanted = dict(zip(("CPU", "GPU"), self._share, strict=True))
+        return QUEUED + int(min(there.get(name, 0.0) // each for name, each in wanted.items() if each > 0))
 
     def _submit(self, cell: Cell, progress: Progress, *, again: str = "") -> None:
         inputs = self._home.inputs(cell)
