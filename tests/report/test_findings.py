@@ -74,3 +74,14 @@ def test_the_largest_study_is_the_one_that_is_told(tmp_path: Path, paper: Paper)
     assert "more slowly" in said[0]
     assert "below it on 1 task" in said[1]  # dreamer's 20 beside DreamerV3's 478
     assert findings([source(tmp_path / "empty")], paper) == []
+
+
+def test_few_seeds_are_told_of_only_where_nothing_has_more(tmp_path: Path) -> None:
+    pair(tmp_path / "small", "walker_walk", [4.0, 5.0, 6.0])
+    pair(tmp_path / "large", "walker_walk", [-4.0], env_steps=100_000)
+    sources = [source(tmp_path / name, name=name, seeds=3) for name in ("small", "large")]
+    assert "faster" in findings(sources, None)[0]
+    assert "100,000" in findings(sources[1:], None)[0]
+    pair(tmp_path / "small", "cheetah_run", [-9.0, -9.0])  # a third seed is still to run
+    (said,) = findings([source(tmp_path / "small", tasks=("walker_walk", "cheetah_run"), seeds=3)], None)
+    assert "1 of 1 task" in said

@@ -19,6 +19,8 @@ SAID = {"behind": "more slowly than", "ahead": "faster than", "level": "with no 
 NORMAL = {baseline.YES: "normal", baseline.NO: "below it", baseline.UNKNOWN: "unknown"}
 SHOWN = 3
 """Variants that the first sentences speak of."""
+ENOUGH = 3
+"""Seeds below which a task is not spoken of, as long as another has as many."""
 
 
 class Gap(NamedTuple):
@@ -29,15 +31,18 @@ class Gap(NamedTuple):
     env_steps: int
 
 
-def gap(results: Results, variant: str) -> Gap | None:
-    """Mean heights up to the end of the shortest curve, paired by seed; over all tasks by the seeds that all have."""
+def gap(results: Results, variant: str, *, seeds: int = 1) -> Gap | None:
+    """Mean heights up to the end of the shortest curve, paired by seed; over all tasks by the seeds that all have.
+
+    Tasks of which fewer than ``seeds`` pairs have run are left out.
+    """
     found: dict[str, dict[int | None, float]] = {}
     steps = []
     for task in results.study.tasks:
         curves = results.load("train", task, read_curve, learning.FILES)
         pair = [{cell.seed: cell for cell in curves.get(name, ())} for name in (variant, results.reference)]
         shared = pair[0].keys() & pair[1].keys()
-        if not shared:
+        if len(shared) < seeds:
             continue
         ends = [results.read(of[seed], read_metrics).env_steps for of in pair for seed in shared]
         heights = [
@@ -46,8 +51,8 @@ def gap(results: Results, variant: str) -> Gap | None:
         ]
         found[task] = {seed: heights[0][seed] - heights[1][seed] for seed in shared}
         steps.append(min(ends))
-    seeds = set.intersection(*({*of} for of in found.values())) if found else set()
-    means = {seed: fmean(of[seed] for of in found.values()) for seed in seeds}
+    common = set.intersection(*({*of} for of in found.values())) if found else set()
+    means = {seed: fmean(of[seed] for of in found.values()) for seed in common}
     overall = paired_difference(means, dict.fromkeys(means, 0.0))
     if overall is None:
         return None
@@ -86,16 +91,17 @@ def normality(source: Source, paper: Paper) -> str:
 
 def findings(sources: Sequence[Source], paper: Paper | None) -> list[str]:
     """What the largest study found: most environment steps, then most tasks, then most seeds."""
-    found = []
-    for source in sources:
-        others = [variant for variant in source.results.study.variants if variant != source.results.reference]
-        gaps = {variant: of for variant in others if (of := gap(source.results, variant)) is not None}
-        if gaps:
-            first = next(iter(gaps.values()))
-            found.append(((first.env_steps, len(first.tasks), first.overall.n), source, gaps))
-    if not found:
-        return []
-    _, source, gaps = max(found, key=lambda of: of[0])
-    said = [sentence(source, variant, of) for variant, of in list(gaps.items())[:SHOWN]]
-    normal = normality(source, paper) if paper is not None else ""
-    return [*said, normal] if normal else said
+    for seeds in (ENOUGH, 1):
+        found = []
+        for source in sources:
+            others = [variant for variant in source.results.study.variants if variant != source.results.reference]
+            gaps = {name: of for name in others if (of := gap(source.results, name, seeds=seeds)) is not None}
+            if gaps:
+                first = next(iter(gaps.values()))
+                found.append(((first.env_steps, len(first.tasks), first.overall.n), source, gaps))
+        if found:
+            _, source, gaps = max(found, key=lambda of: of[0])
+            said = [sentence(source, variant, of) for variant, of in list(gaps.items())[:SHOWN]]
+            normal = normality(source, paper) if paper is not None else ""
+            return [*said, normal] if normal else said
+    return []
