@@ -19,13 +19,13 @@ def main() -> None:
     with open_stage(cell) as stage:
         rollout, latents = stage.settings.rollout, stage.settings.latents
         length, seed, shown = rollout.context + rollout.horizon, cell.seed or 0, rollout.shown
-        agent = ready_agent(cell.model, stage.settings.trainer)
+        agent = ready_agent(cell, stage.settings.trainer)
         store = EpisodeStore(cell.data / "heldout", read_only=True)
         heldout = {number: store.episode(number) for number in store.eligible()}
         episodes, names = list(heldout.values()), observation_names(agent)
         prediction = predict_open_loop(agent, episodes, context=rollout.context, horizon=rollout.horizon, seed=seed)
         metrics, components = summarise(prediction), component_errors(prediction, names)
-        frames = render_heldout(agent.card, heldout, length=length, shown=shown, seed=seed) if names else None
+        frames = render_heldout(agent, heldout, length=length, shown=shown, seed=seed) if names else None
         with counter("episodes and maps of latent states", advances(len(episodes), latents)) as advance:
             study = study_latents(agent, episodes, latents, shown=length, seed=seed, advance=advance)
         with published(cell.results) as folder:

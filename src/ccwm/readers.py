@@ -30,7 +30,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     """A CSV file whose columns hold what ``columns`` says by name; others may be there too."""
     import pandas as pd  # here, since collect and train write tables and read none
 
-    with _reading(path, "CSV table"):
+    with reading(path, "CSV table"):
         frame = pd.read_csv(path)
     for name, kind in columns.items():
         if name not in frame:
@@ -51,7 +51,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
 
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON file that holds an object."""
-    with _reading(path, "JSON file"):
+    with reading(path, "JSON file"):
         content = json.loads(path.read_text("utf-8"))
     if not isinstance(content, dict):
         raise BadResult(f"{path} holds no JSON object")
@@ -74,13 +74,13 @@ def read_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     """The arrays of a safetensors file by name."""
     from safetensors.numpy import load_file
 
-    with _reading(path, "file with these arrays"):
+    with reading(path, "file with these arrays"):
         arrays = load_file(path)
         return {name: arrays[name] for name in names}
 
 
 @contextmanager
-def _reading(path: Path, kind: str) -> Iterator[None]:
+def reading(path: Path, kind: str) -> Iterator[None]:
     """Within, a file that is missing or no valid ``kind`` raises BadResult."""
     try:
         yield
