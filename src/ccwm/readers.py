@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,26 +25,41 @@ Record = TypeVar("Record", bound=tuple[Any, ...])
 
 
 class BadResult(UserError):
-    """A result file is missing or does not hold what its writer writes."""
+    """A result file does not hold what its writer writes."""
 
 
-def read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """A CSV file whose columns hold what ``columns`` says by name; others may be there too."""
+class MissingResult(BadResult):
+    """A result file is not there."""
+
+
+def read_table(path: Path, columns: Mapping[str, str], others: str = TEXT) -> pd.DataFrame:
+    """A CSV file whose columns hold what ``columns`` says by name; further ones hold ``others``."""
     import pandas as pd  # here, since collect and train write tables and read none
 
     with reading(path, "CSV table"):
-        frame = pd.read_csv(path)
-    for name, kind in columns.items():
-        if name not in frame:
-            raise BadResult(f"{path} lacks the column {name!r}")
+        text = path.read_bytes().decode()
+        if not text.endswith("\n"):  # every writer ends a line
+            raise ValueError("its last line is cut")
+        header, *lines = list(csv.reader(io.StringIO(text))) or [[]]
+        if not header:  # what is written where there are no rows
+            return pd.DataFrame(columns=[*columns])
+        if len({*header}) < len(header):
+            raise ValueError("a column stands twice")
+        if odd := [number for number, line in enumerate(lines, 2) if len(line) != len(header)]:
+            raise ValueError(f"line {odd[0]} has {len(lines[odd[0] - 2])} of {len(header)} fields")
+        frame = pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""], skip_blank_lines=False)
+    if absent := [name for name in columns if name not in frame]:
+        raise BadResult(f"{path} lacks the column {absent[0]!r}")
+    for name in header:
+        kind, values = columns.get(name, others), frame[name]
         if kind == TEXT or frame.empty:
             continue
-        values = frame[name]
         if kind == FLAG:
             wrong = ~values.isin([True, False]).to_numpy()
         else:
             wrong = ~np.isfinite(pd.to_numeric(values, errors="coerce").to_numpy(float))
             wrong &= values.notna().to_numpy() | (kind == NUMBER)
+            wrong |= values.to_numpy().dtype == bool
         if wrong.any():
             line = int(np.flatnonzero(wrong)[0])
             raise BadResult(f"{path}: {name!r} is {str(values.iloc[line])!r} in line {line + 2}, not {kind}")
@@ -64,19 +81,25 @@ def read_record(path: Path, kind: type[Record]) -> Record:
     for name, type_name in kind.__annotations__.items():
         if name not in content:
             raise BadResult(f"{path} lacks the key {name!r}")
-        value = content[name]
+        value, whole = content[name], str(type_name) == "int"
         if not is_number(value) and (value is not None or "None" not in str(type_name)):
             raise BadResult(f"{path}: {name!r} is {value!r}, not a number")
+        if whole and value != int(value):
+            raise BadResult(f"{path}: {name!r} is {value!r}, not a whole number")
     return kind(**{name: content[name] for name in kind.__annotations__})
 
 
-def read_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """The arrays of a safetensors file by name."""
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file by name, all of them finite."""
     from safetensors.numpy import load_file
 
     with reading(path, "file with these arrays"):
-        arrays = load_file(path)
-        return {name: arrays[name] for name in names}
+        arrays = {name: of for name, of in load_file(path).items() if name in {*names}}
+        if lacking := [name for name in names if name not in arrays]:
+            raise ValueError(f"it lacks {lacking[0]!r}")
+        if bad := [name for name, of in arrays.items() if not np.isfinite(of).all()]:
+            raise ValueError(f"{bad[0]!r} is not finite")
+    return arrays
 
 
 @contextmanager
@@ -85,7 +108,7 @@ def reading(path: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise BadResult(f"{path} is missing") from None
+        raise MissingResult(f"{path} is missing") from None
     except Exception as error:  # each library has errors of its own for a damaged file
         raise BadResult(f"{path} is no valid {kind} ({error})") from error
 
