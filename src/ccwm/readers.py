@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -78,13 +78,13 @@ def read_object(path: Path) -> dict[str, Any]:
 def read_record(path: Path, kind: type[Record]) -> Record:
     """The keys of a JSON object that the NamedTuple ``kind`` has, each a finite number, or None where it may be."""
     content = read_object(path)
-    for name, type_name in kind.__annotations__.items():
+    for name, hint in get_type_hints(kind).items():
         if name not in content:
             raise BadResult(f"{path} lacks the key {name!r}")
-        value, whole = content[name], str(type_name) == "int"
-        if not is_number(value) and (value is not None or "None" not in str(type_name)):
+        value = content[name]
+        if not is_number(value) and (value is not None or type(None) not in get_args(hint)):
             raise BadResult(f"{path}: {name!r} is {value!r}, not a number")
-        if whole and value != int(value):
+        if hint is int and value != int(value):
             raise BadResult(f"{path}: {name!r} is {value!r}, not a whole number")
     return kind(**{name: content[name] for name in kind.__annotations__})
 

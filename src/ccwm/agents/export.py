@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from ccwm.readers import BadResult, read_object, reading
 from ccwm.settings.agent import AgentConfig
 from ccwm.settings.section import Name, Section, Seed, VariantName
 
-FORMAT = 3
+FORMAT: Final = 3
 """Format 2 had no hashes, so that its weights cannot be checked."""
 CARD, WEIGHTS = "agent.json", "agent.safetensors"
 TENSORS, SEAL = "tensors", "sha256"
@@ -115,7 +115,7 @@ def fingerprints(weights: Mapping[str, Tensor]) -> dict[str, str]:
     """The dtype, the shape and the hash of each tensor."""
     found = {}
     for name, value in weights.items():
-        digest = hashlib.sha256(value.flatten().view(torch.uint8).numpy()).hexdigest()
+        digest = hashlib.sha256(value.flatten().view(torch.uint8).numpy().data).hexdigest()
         found[name] = f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)} {digest}"
     return found
 

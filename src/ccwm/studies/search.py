@@ -190,4 +190,4 @@ def read_summary(folder: Path) -> Summary:
 def _read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     """A table whose anchors are text, also where none is set."""
     table = read_table(path, {"trial": NUMBER, "anchor": TEXT, **columns})
-    return table.assign(anchor=table["anchor"].fillna("").astype("string"))
+    return table.assign(anchor=table["anchor"].astype("string").fillna(""))

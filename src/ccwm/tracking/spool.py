@@ -160,9 +160,10 @@ def parse_record(line: bytes) -> Record | None:
         record: Any = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict) or record.get("kind") not in FIELDS:
+    fields = FIELDS.get(str(record.get("kind"))) if isinstance(record, dict) else None
+    if fields is None:
         return None
-    wanted = {"time": int, **FIELDS[record["kind"]]}
+    wanted = {"kind": str, "time": int, **fields}
     return record if all(isinstance(record.get(name), kind) for name, kind in wanted.items()) else None
 
 
@@ -171,6 +172,7 @@ def read_identity(directory: Path) -> Identity:
     path = directory / "spool.json"
     try:
         return Identity.model_validate_json(path.read_bytes())
-    except ValidationError as error:
+    except (ValidationError, FileNotFoundError) as error:
+        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "it is missing"
         hint = f"remove {directory} to give up what it holds"
-        raise UserError(f"{path} is damaged ({error.errors()[0]['msg']})", hint=hint) from None
+        raise UserError(f"{path} is damaged ({told})", hint=hint) from None

@@ -15,7 +15,10 @@ from datetime import timedelta
 
 import lightning as L
 import torch
-from lightning.fabric.accelerators import Accelerator, CUDAAccelerator, MPSAccelerator, XLAAccelerator
+from lightning.fabric.accelerators.accelerator import Accelerator
+from lightning.fabric.accelerators.cuda import CUDAAccelerator
+from lightning.fabric.accelerators.mps import MPSAccelerator
+from lightning.fabric.accelerators.xla import XLAAccelerator
 from lightning.fabric.strategies.ddp import DDPStrategy
 from torch import distributed
 
@@ -36,7 +39,7 @@ def is_main_process() -> bool:
 
 def check_devices(trainer: Trainer) -> None:
     """Refuse, by its key, what this machine does not have; Lightning would raise errors of its own, or use bf16."""
-    kind = trainer.accelerator
+    kind: str = trainer.accelerator
     kinds: dict[str, type[Accelerator]] = {"gpu": CUDAAccelerator, "mps": MPSAccelerator, "tpu": XLAAccelerator}
     there = [name for name, accelerator in kinds.items() if accelerator.is_available()]
     if kind == "auto":
