@@ -18,7 +18,7 @@ export MUJOCO_GL ?= egl
 # The stages that DVC starts are found in the project's own environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help install repro tune verify record doctor test test-slow lint format ui lock audit clean distclean docker
+.PHONY: help install repro tune verify record doctor test test-slow fuzz lint format ui lock audit clean distclean docker
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -69,6 +69,10 @@ test: install ## Run the fast test suite, which covers every guarantee at least 
 
 test-slow: install ## Run the long tests: kills, soak, browser sizes, a sweep over the presets
 	$(BIN)/pytest -m slow --timeout 3600
+
+fuzz: install ## Damage every kind of file at random for an hour (FUZZ_SECONDS=3600): the right value or a refusal, nothing else
+	OMP_NUM_THREADS=1 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),3600) FUZZ_SEED=$(or $(FUZZ_SEED),$(shell date +%s)) \
+		$(BIN)/pytest -s tests/test_fuzz.py
 
 lint: install ## Check style and types
 	$(BIN)/ruff check

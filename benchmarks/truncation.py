@@ -14,14 +14,14 @@ from pathlib import Path
 
 from common import append_json, collect, conditions, make_parser, train_cell
 
-from ccwm.agents.export import Agent
+from ccwm.agents.export import Agent, load_agent
 from ccwm.cells import Cell
 from ccwm.progress import counter
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.presets import load_preset
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
-from ccwm.studies.agents import ready_agent
+from ccwm.studies.agents import on_device, ready_agent
 from ccwm.studies.trajectories import exploring_episodes, see
 from ccwm.studies.truncation import Quality, truncation_quality
 
@@ -33,7 +33,7 @@ def train_agent(settings: Settings, cell: Cell, root: Path) -> Agent:
     """Collect and train as the pipeline does, without the pipeline."""
     collect(settings, cell, root / cell.data, "train")
     train_cell(settings, cell, data=root / cell.data, root=root)
-    return ready_agent(root / cell.model, settings.trainer)
+    return ready_agent(cell, settings.trainer, root)
 
 
 def measure(agent: Agent, settings: Settings, root: Path) -> list[Quality]:
@@ -76,7 +76,7 @@ def main() -> None:
     facts = conditions(settings.trainer.threads)
     with tempfile.TemporaryDirectory() as folder:
         if given.agent:
-            agent = ready_agent(given.agent, settings.trainer)
+            agent = on_device(load_agent(given.agent), settings.trainer)
         else:
             cell = Cell("train", settings.study.tasks[0], given.variant, given.seed)
             agent = train_agent(settings, cell, Path(folder))

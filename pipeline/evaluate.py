@@ -15,7 +15,7 @@ def main() -> None:
     """Play greedy episodes and compare."""
     cell = parse_cell("evaluate")
     with open_stage(cell) as stage:
-        agent = ready_agent(cell.model, stage.settings.trainer)
+        agent = ready_agent(cell, stage.settings.trainer)
         episodes = stage.settings.evaluate.episodes
         with counter("greedy episodes", episodes) as advance:
             rows = greedy_returns(agent, episodes=episodes, seed=cell.seed or 0, advance=advance)

@@ -11,6 +11,7 @@ from ccwm.studies.latents import advances, study_latents, write_latents
 from ccwm.studies.prediction import component_errors, predict_open_loop, summarise, write_prediction
 from ccwm.studies.replay import render_heldout
 from ccwm.tracking.stage import open_stage, parse_cell
+from ccwm.training.collect import check_collected, read_metrics
 
 
 def main() -> None:
@@ -19,13 +20,14 @@ def main() -> None:
     with open_stage(cell) as stage:
         rollout, latents = stage.settings.rollout, stage.settings.latents
         length, seed, shown = rollout.context + rollout.horizon, cell.seed or 0, rollout.shown
-        agent = ready_agent(cell.model, stage.settings.trainer)
+        agent = ready_agent(cell, stage.settings.trainer)
+        check_collected(cell.data / "heldout", read_metrics(cell.of("collect").results).heldout)
         store = EpisodeStore(cell.data / "heldout", read_only=True)
         heldout = {number: store.episode(number) for number in store.eligible()}
         episodes, names = list(heldout.values()), observation_names(agent)
         prediction = predict_open_loop(agent, episodes, context=rollout.context, horizon=rollout.horizon, seed=seed)
         metrics, components = summarise(prediction), component_errors(prediction, names)
-        frames = render_heldout(agent.card, heldout, length=length, shown=shown, seed=seed) if names else None
+        frames = render_heldout(agent, heldout, length=length, shown=shown, seed=seed) if names else None
         with counter("episodes and maps of latent states", advances(len(episodes), latents)) as advance:
             study = study_latents(agent, episodes, latents, shown=length, seed=seed, advance=advance)
         with published(cell.results) as folder:

@@ -6,6 +6,7 @@ import shutil
 
 from ccwm.errors import run_main
 from ccwm.tracking.stage import open_stage, parse_cell, stage_settings
+from ccwm.training.collect import check_collected, read_metrics
 from ccwm.training.devices import is_main_process
 from ccwm.training.history import summarise, write_history
 from ccwm.training.loop import follow, train
@@ -21,6 +22,7 @@ def main() -> None:
     if not is_main_process():  # one of the processes that share a batch
         follow(settings.agent, cell, work=work)
         return
+    check_collected(cell.data / "train", read_metrics(cell.of("collect").results).episodes)
     with exclusive(work):
         with open_stage(cell, work=work) as stage:
             trained = train(

@@ -15,7 +15,7 @@ def main() -> None:
     cell = parse_cell("transfer")
     with open_stage(cell) as stage:
         settings = stage.settings.transfer
-        agent = ready_agent(cell.model, stage.settings.trainer)
+        agent = ready_agent(cell, stage.settings.trainer)
         with counter("changed environments", settings.draws * (len(settings.rows) + 1)) as advance:
             results = transfer_returns(agent, settings, seed=cell.seed or 0, advance=advance)
         metrics = summarise(results)

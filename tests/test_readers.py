@@ -37,6 +37,13 @@ def test_a_table_has_its_columns_and_may_have_more(tmp_path: Path) -> None:
         (GOOD.replace("2.5", "inf"), r"'value' is 'inf' in line 3, not a number"),
         (GOOD.replace("0.5", "much"), r"'change' is 'much' in line 3, not a number or empty"),
         (GOOD.replace("False", "maybe"), r"'kept' is 'True' in line 2|'kept' is 'maybe' in line 3"),
+        (GOOD[:-1], "its last line is cut"),
+        (GOOD[:-3] + "\n", "line 3 has 4 of 5 fields"),
+        (GOOD + "\n", "line 4 has 0 of 5 fields"),
+        (GOOD.replace("more", "value"), "a column stands twice"),
+        (GOOD.replace("2.5", "True").replace("a,1", "a,True"), r"'value' is 'True' in line 2, not a number"),
+        (GOOD.replace("2.5", "nan"), r"'value' is 'nan' in line 3, not a number"),
+        (GOOD.replace("0.5", "nan"), r"'change' is 'nan' in line 3, not a number or empty"),
         ("", ""),
     ],
 )
@@ -45,6 +52,19 @@ def test_a_bad_table_is_named_with_its_column(tmp_path: Path, text: str, said: s
     path.write_text(text)
     with pytest.raises(UserError, match=rf"{path}.*({said})"):
         read_table(path, COLUMNS)
+
+
+def test_further_columns_can_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("value,loss\n1,2\n2,nan\n")
+    with pytest.raises(UserError, match="'loss' is 'nan' in line 3"):
+        read_table(path, {"value": NUMBER}, others=OPTIONAL)
+
+
+def test_a_table_without_rows_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("\n")  # as write_csv has it
+    assert read_table(path, COLUMNS).empty
 
 
 def test_a_record_has_its_numbers(tmp_path: Path) -> None:
@@ -57,6 +77,7 @@ def test_a_record_has_its_numbers(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ('{"episodes": 3}', "lacks the key 'score'"),
+        ('{"episodes": 2.5, "score": 1}', "'episodes' is 2.5, not a whole number"),
         ('{"episodes": null, "score": 1}', "'episodes' is None, not a number"),
         ('{"episodes": true, "score": 1}', "'episodes' is True, not a number"),
         ('{"episodes": NaN, "score": 1}', "'episodes' is nan, not a number"),

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import sys
 from collections.abc import Callable, Iterable
 
 EXIT_CODE = 2
+_SPACE = "make room, then run the same command again to resume"
+_RIGHTS = "make it writable for this user, or move the project"
+_IN_THE_WAY = "move away what stands there"
+REMEDIES = {
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EFBIG: _SPACE,
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EISDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTEMPTY: _IN_THE_WAY,
+    errno.ENOENT: "make or restore it, or run at the project's root",
+}
+"""What a user can do about a failure of the file system."""
 
 
 class UserError(Exception):
@@ -18,12 +36,18 @@ class UserError(Exception):
 
 
 def run_main(main: Callable[[], object]) -> None:
-    """Run a command; a user error goes to stderr and exits with 2, every other exception passes through."""
+    """Run a command; user errors exit with 2 and a line on stderr, the file system's with 1; others pass through."""
     try:
         main()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         sys.exit(EXIT_CODE)
+    except OSError as error:
+        if error.errno not in REMEDIES:
+            raise
+        path = error.filename2 or error.filename or "a file"
+        print(f"error: {path}: {error.strerror}: {REMEDIES[error.errno]}", file=sys.stderr, flush=True)
+        sys.exit(1)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

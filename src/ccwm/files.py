@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -22,15 +22,26 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Put ``data`` at ``path`` so that a kill or a full disk leaves the old file or the new one, never a part."""
     temporary = temporary_path(path)
     try:
-        with temporary.open("wb") as file:
+        with naming(path), temporary.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong first is told
+            temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within, an error of the file system names ``path``: a full disk is told without one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def sync_directory(directory: Path) -> None:
@@ -47,7 +58,7 @@ def append_line(path: Path, line: bytes, end: int, *, durable: bool) -> int:
 
     A full disk leaves the file as it was; ``durable`` makes the line survive a power cut too.
     """
-    with path.open("r+b", buffering=0) as file:
+    with naming(path), path.open("r+b", buffering=0) as file:
         file.truncate(end)
         file.seek(end)
         try:

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_learner import ACTIONS, random_batch, terms_of, tiny_learner
 
-from ccwm.agents.export import FORMAT, AgentCard, BadAgent, load_agent, load_card, save_agent
+from ccwm.agents.export import FORMAT, AgentCard, BadAgent, load_agent, load_card, save_agent, sealed
 from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.errors import UserError
 
@@ -144,7 +144,7 @@ def test_a_missing_file_is_named(exported, name):
 
 def rewrite_card(directory, **changes):
     path = directory / "agent.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(json.dumps(sealed(json.loads(path.read_text()) | changes)))
 
 
 def test_a_card_of_another_format_is_refused(exported):
@@ -164,6 +164,20 @@ def test_a_card_with_a_wrong_setting_is_refused_by_name(exported):
     card["config"]["model"]["deter"] = -1
     rewrite_card(exported[0], config=card["config"])
     with pytest.raises(BadAgent, match=r"config\.model\.deter"):
+        load_agent(exported[0])
+
+
+@pytest.mark.parametrize("size", [1_000_000_000_000, -1, 0, True, "2", None])
+def test_a_size_that_no_agent_has_is_refused_by_name(exported, size):
+    rewrite_card(exported[0], action_size=size)
+    with pytest.raises(BadAgent, match=r"agent\.json.*action_size"):
+        load_agent(exported[0])
+
+
+def test_an_edited_card_is_refused(exported):
+    path = exported[0] / "agent.json"
+    path.write_text(path.read_text().replace('"action_repeat": 2', '"action_repeat": 3'))
+    with pytest.raises(BadAgent, match=r"agent\.json is not as it was saved"):
         load_agent(exported[0])
 
 
@@ -188,6 +202,53 @@ def test_a_missing_weight_is_refused_by_name(exported):
     with pytest.raises(BadAgent, match=r"agent\.safetensors") as error:
         load_agent(exported[0])
     assert "actor_critic.actor.layers.0.weight" in error.value.hint
+
+
+def test_a_tensor_of_another_dtype_is_refused_by_name(exported):
+    """The same bytes read as integers are other numbers, which torch copies into the weights without a word."""
+    path = exported[0] / "agent.safetensors"
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    header["actor_critic.actor.layers.0.weight"]["dtype"] = "I32"
+    path.write_bytes(data[:8] + json.dumps(header, separators=(",", ":")).encode().ljust(size) + data[8 + size :])
+    assert load_file(path)["actor_critic.actor.layers.0.weight"].dtype == torch.int32
+    with pytest.raises(BadAgent, match=r"agent\.safetensors.*actor_critic\.actor\.layers\.0\.weight"):
+        load_agent(exported[0])
+
+
+def test_a_flipped_bit_of_a_weight_is_refused(exported):
+    path = exported[0] / "agent.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(BadAgent, match=r"agent\.safetensors is not as it was saved"):
+        load_agent(exported[0])
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    learner = tiny_learner()
+    learner.actor_critic.actor.layers[0].weight.data.fill_(torch.nan)
+    save_agent(tmp_path, learner, card_of(learner))
+    with pytest.raises(BadAgent, match=r"not finite \(actor_critic\.actor\.layers\.0\.weight"):
+        load_agent(tmp_path)
+
+
+def test_an_action_that_is_not_finite_is_refused(exported):
+    agent = load_agent(exported[0])
+    agent.actor_critic.actor.layers[0].weight.data.fill_(torch.nan)
+    agent.reset(2)
+    with pytest.raises(UserError, match="action is not finite"):
+        agent.act(FRAMES[0])
+
+
+def test_no_file_chooses_code(tmp_path):
+    learner = tiny_learner()
+    save_agent(tmp_path, learner, card_of(learner, task="trap:World"))
+    with pytest.raises(UserError, match=r"trap:World.*--task trap:World"):
+        _ = load_agent(tmp_path).task
+    assert load_agent(tmp_path, task="maze_open").task == "maze_open"
+    assert load_agent(tmp_path, task="trap:World").task == "trap:World"
 
 
 def test_a_torn_file_is_refused(exported):

@@ -159,7 +159,7 @@ def test_an_agents_file_does_not_choose_code(tmp_path: Path, monkeypatch: pytest
 def test_an_agent_sees_what_it_was_trained_on(tmp_path: Path) -> None:
     """The card's render quality, not the default, decides the pixels."""
     agent = load_agent(export(tmp_path / "agent", "cartpole_balance", action_size=1))
-    (seen,) = play_agent(agent, "cartpole_balance", UNCHANGED, [3], lambda: None)
+    (seen,) = play_agent(agent, UNCHANGED, [3], lambda: None)
     pixels = {}
     for quality in ("fast", "full"):
         env = make_env("cartpole_balance", agent.card.config.env.model_copy(update={"render_quality": quality}))
@@ -174,7 +174,8 @@ def test_an_agent_sees_what_it_was_trained_on(tmp_path: Path) -> None:
 class Vectors:
     """Stands for an agent that sees states: it answers with what it saw."""
 
-    def __init__(self, shape: tuple[int, ...], env: Env) -> None:
+    def __init__(self, shape: tuple[int, ...], env: Env, task: str = "maze_open") -> None:
+        self.task = task
         self.card = SimpleNamespace(
             task="maze_open", action_size=2, observation_shape=shape, config=SimpleNamespace(env=env)
         )
@@ -190,7 +191,7 @@ class Vectors:
 
 def test_what_is_played_from_states_is_rendered() -> None:
     env = Env(observation="state", size=32, action_repeat=2, time_limit=40)
-    (seen,) = play_agent(Vectors((2,), env), "maze_open", UNCHANGED, [3], lambda: None)  # type: ignore[arg-type]
+    (seen,) = play_agent(Vectors((2,), env), UNCHANGED, [3], lambda: None)  # type: ignore[arg-type]
     observed = seen.rollout.episode.observation
     assert (observed.shape, observed.dtype) == ((STEPS + 1, 2), np.float32)
     assert (seen.frames.shape, seen.frames.dtype) == ((STEPS + 1, 32, 32, 3), np.uint8)
@@ -202,9 +203,9 @@ def test_what_is_played_from_states_is_rendered() -> None:
 
 
 def test_a_task_with_other_observations_is_refused() -> None:
-    agent = Vectors((3,), Env(observation="state", size=32, action_repeat=2, time_limit=40))
+    agent = Vectors((3,), Env(observation="state", size=32, action_repeat=2, time_limit=40), "maze_pit")
     with pytest.raises(UserError, match=r"maze_pit is observed as \(2,\).*takes \(3,\)"):
-        play_agent(agent, "maze_pit", UNCHANGED, [3], lambda: None)  # type: ignore[arg-type]
+        play_agent(agent, UNCHANGED, [3], lambda: None)  # type: ignore[arg-type]
 
 
 def test_without_gl_a_mujoco_task_is_not_played(agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

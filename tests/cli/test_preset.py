@@ -15,6 +15,17 @@ def test_presets_are_listed(ccwm: Ccwm, project: Path) -> None:
     assert "Has [brackets] in it." in out
 
 
+def test_a_preset_that_is_no_text_is_named_and_the_others_are_listed(ccwm: Ccwm, project: Path) -> None:
+    (project / "presets" / "binary.yaml").write_bytes(b"\xff\x00\xfe")
+    code, out, _ = ccwm("preset")
+    assert code == 0
+    assert "binary.yaml" in " ".join(out.split())
+    assert "smoke" in out
+    code, _, err = ccwm("preset", "binary")
+    assert code == 2
+    assert err.startswith("error: presets/binary.yaml is no valid YAML")
+
+
 def test_a_preset_is_applied(ccwm: Ccwm, project: Path) -> None:
     (project / "params.yaml").unlink()
     code, out, _ = ccwm("preset", "smoke")

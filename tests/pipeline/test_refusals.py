@@ -30,6 +30,9 @@ def untouched(collected: Project, tmp_path: Path) -> Project:
         ("train", ARGUMENTS, {"train": {"batch": 0}}, ["params.yaml", "train.batch", "0"]),
         ("train", (*ARGUMENTS[:4], "--seed", "7"), {}, [f"data/{TASK}/7", "dvc repro collect"]),
         ("collect", STAGES["collect"][1:], {"collect": {"episode": 3}}, ["collect.episode", "episodes"]),
+        ("collect", ("--task", TASK, "--seed", "-1"), {}, ["--seed -1", "greater than or equal to 0"]),
+        ("collect", ("--task", TASK, "--seed", "4294967296"), {}, ["--seed 4294967296", "less than 2147483648"]),
+        ("train", ARGUMENTS, {"trainer": {"precision": "16-mixed"}}, ["trainer.precision", "bf16-mixed"]),
         ("report", (), {"study": {"tasks": ["walker_wlak"]}}, ["'walker_walk'"]),
     ],
 )  # fmt: skip
@@ -42,6 +45,15 @@ def test_a_stage_refuses_before_it_writes(
     assert said.startswith("error: ")
     assert "Traceback" not in said
     assert [words for words in told if words not in said] == []
+    assert listing(untouched.root) == before
+
+
+def test_a_torn_manifest_is_not_trained_on(untouched: Project) -> None:
+    path = untouched.root / "data" / TASK / "0" / "train" / "manifest.jsonl"
+    path.write_bytes(path.read_bytes()[:-1])
+    before = listing(untouched.root)
+    said = untouched.run(*STAGES["train"], code=2)
+    assert "manifest.jsonl names 1 of the 2 episodes that were collected" in said
     assert listing(untouched.root) == before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -80,3 +81,18 @@ def test_states_of_mujoco_need_no_gl(project: Project) -> None:
     drawn = {path.name for path in (project.root / cell.results / "pictures").iterdir()}
     assert "components.png" in drawn
     assert not drawn & {"rollout.mp4", "frames.safetensors"}  # what MuJoCo would have to render
+
+
+def test_a_damaged_store_costs_no_result_and_no_record(project: Project) -> None:
+    """It is unreachable like any other: the stage ends well, its records wait, and `sync` tells."""
+    store = project.root / "mlflow.db"
+    store.write_bytes(os.urandom(50_000))
+    project.set_params({"tracking": {"timeout": 2.0}})
+    said = project.run(*STAGES["collect"])
+    assert f"{store} is damaged" in said
+    assert "`ccwm tracking sync` sends them" in said
+    assert (project.root / "results" / "collect" / TASK / "0" / "metrics.json").is_file()
+    assert list((project.root / ".work" / "spool").rglob("journal.jsonl"))
+    assert "is damaged" in project.command("ccwm", "tracking", "sync", code=2)
+    store.unlink()
+    assert "1 runs sent, 0 kept" in project.command("ccwm", "tracking", "sync")

@@ -1,5 +1,7 @@
 """A directory of episodes: what is kept, found damaged, forgotten and copied; what a kill and a full disk leave."""
 
+import hashlib
+import json
 import logging
 import multiprocessing
 import os
@@ -8,10 +10,11 @@ import signal
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 from synthetic_episodes import VECTOR, synthetic_episode
 
 from ccwm.errors import UserError
-from ccwm.replay.episodes import DamagedEpisode, read_episode
+from ccwm.replay.episodes import SCHEMA, SCHEMA_KEY, DamagedEpisode, read_episode
 from ccwm.replay.store import EpisodeStore
 
 FORK = multiprocessing.get_context("fork")  # a child that need not import torch again
@@ -67,6 +70,55 @@ def test_a_damaged_file_is_quarantined_counted_and_never_read(directory, kind, c
             store.episode(1)
         assert not (directory / "000001.safetensors").exists()
         assert (directory / "quarantine" / "000001.safetensors").exists() == (kind != "missing")
+
+
+def rewrite(directory, episode, schema=SCHEMA, **line):
+    """Put other content at episode 1, with a checksum that fits it, and other values into its line."""
+    data = save({name: np.ascontiguousarray(of) for name, of in episode.items()}, {SCHEMA_KEY: str(schema)})
+    (directory / "000001.safetensors").write_bytes(data)
+    path = directory / "manifest.jsonl"
+    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    lines[1] |= {"sha256": hashlib.sha256(data).hexdigest(), **line}
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+
+
+WHOLE = synthetic_episode(1, 4)._asdict()
+CONTENT = {
+    "no reward": {name: of for name, of in WHOLE.items() if name != "reward"},
+    "another array": WHOLE | {"bonus": WHOLE["reward"]},
+    "float64 rewards": WHOLE | {"reward": WHOLE["reward"].astype(np.float64)},
+    "integer actions": WHOLE | {"action": WHOLE["action"].astype(np.int32)},
+    "NaN": WHOLE | {"reward": np.full(4, np.nan, np.float32)},
+    "shorter rewards": WHOLE | {"reward": WHOLE["reward"][:3]},
+    "no steps": {name: of[:0] for name, of in WHOLE.items()},
+    "a first action": WHOLE | {"action": np.ones((4, 2), np.float32)},
+    "two starts": WHOLE | {"is_first": np.ones(4, bool)},
+    "an end in the middle": WHOLE | {"continues": np.array([1, 0, 1, 1], np.float32)},
+    "one step less": {name: of[:3] for name, of in WHOLE.items()},
+    "another shape": WHOLE | {"observation": np.zeros((4, 2, 2, 3), np.uint8)},
+    "another dtype": WHOLE | {"observation": np.zeros((4, 4, 4, 3), np.float32)},
+    "more actions": WHOLE | {"action": np.zeros((4, 3), np.float32)},
+    "another return": WHOLE | {"reward": WHOLE["reward"] + np.float32(1)},
+}
+
+
+@pytest.mark.parametrize("kind", CONTENT)
+def test_a_checksum_that_fits_saves_no_content_that_does_not(directory, kind):
+    rewrite(directory, CONTENT[kind])
+    store = EpisodeStore(directory, damaged_share=0.25)
+    assert (store.damaged, store.eligible()) == (1, [0, 2, 3])
+    assert (directory / "quarantine" / "000001.safetensors").exists()
+
+
+@pytest.mark.parametrize("line", [{"steps": 9}, {"return": 7.5}, {"name": "000002.safetensors"}, {"steps": 3}])
+def test_a_line_that_does_not_fit_its_episode_is_damage(directory, line):
+    rewrite(directory, WHOLE, **line)
+    assert EpisodeStore(directory, damaged_share=0.25, read_only=True).eligible() == [0, 2, 3]
+
+
+def test_an_episode_of_another_schema_is_damage(directory):
+    rewrite(directory, WHOLE, schema=SCHEMA + 1)
+    assert EpisodeStore(directory, damaged_share=0.25, read_only=True).eligible() == [0, 2, 3]
 
 
 def test_above_the_share_the_store_refuses_and_changes_nothing(directory):

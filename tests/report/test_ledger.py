@@ -201,6 +201,22 @@ def test_a_number_of_another_stage_and_a_quoted_one(tmp_path: Path) -> None:
     assert judged(found(tmp_path), absent)[0].verdict is NOT_RUN
 
 
+@pytest.mark.parametrize("damaged", ["train/walker_walk/ccwm/1/curve.csv", "transfer/walker_walk/ccwm/1/returns.csv"])
+def test_no_number_of_a_damaged_cell_is_in_a_verdict(tmp_path: Path, damaged: str) -> None:
+    curves(tmp_path, "ccwm", [0.0, 0.0, 0.0])
+    for seed in range(3):
+        write_rows(folder(tmp_path, "transfer", seed), {"unchanged": [1.0], "R+M": [40.0 + seed]})
+    asked = claimed(
+        than=None, measure={"stage": "transfer", "key": "rows/R+M/mean"}, rule={"kind": "at_least", "value": 1.0}
+    )
+    assert judged(found(tmp_path), asked)[0].verdict is AGREES
+    path = tmp_path / "results" / damaged
+    path.write_text(path.read_text()[:-2])
+    (line,) = judged(found(tmp_path), asked)
+    assert (line.verdict, line.ours[0]["seeds"]) == (UNDECIDED, 2)
+    assert [cell.seed for cell in line.ours[0]["cells"]] == [0, 2]
+
+
 def test_a_number_of_a_table_less_another(tmp_path: Path) -> None:
     curves(tmp_path, "ccwm", [0.0, 0.0, 0.0])
     for seed, overlap in enumerate([0.6, 0.7, 0.8]):

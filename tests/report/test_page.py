@@ -175,13 +175,19 @@ def test_two_tasks_and_seeds_are_shown(tmp_path: Path) -> None:
     assert (out / "figures" / "learning-gym-Pendulum-v1.svg").is_file()
 
 
-def test_a_broken_file_is_named_and_the_older_report_stays(tree: Path, tmp_path: Path) -> None:
-    shutil.copytree(tree / "results", tmp_path / "results")
-    (tmp_path / "results" / "train" / TASK / "ccwm" / "0" / "curve.csv").write_text("a,b\n1,2\n")
-    out = tmp_path / "report"
-    out.mkdir()
-    (out / "index.html").write_text("older")
-    with pytest.raises(UserError, match=rf"curve.csv lacks the column 'env_steps'.*train@{TASK}-ccwm-0"):
-        build(tmp_path, out)
-    assert (out / "index.html").read_text() == "older"
-    assert {path.name for path in tmp_path.iterdir()} == {"results", "report"}
+def test_damage_is_named_in_its_place_counted_nowhere_and_ends_the_report(tmp_path: Path, paper: Paper) -> None:
+    write_tree(tmp_path, study(seeds=2))
+    broken = tmp_path / "results" / "train" / TASK / "ccwm" / "1" / "curve.csv"
+    broken.write_text(broken.read_text()[:-30])
+    (write_study(tmp_path) / "study.json").write_text("{")
+    with pytest.raises(UserError, match=rf"2 damaged results: {broken}.*study\.json") as error:
+        build(tmp_path, tmp_path / "report", paper, seeds=2)
+    assert str(tmp_path / "report" / "index.html") in error.value.hint
+    text = (tmp_path / "report" / "report.md").read_text("utf-8")
+    learning = text[text.index("## Learning curves") : text.index("## Evaluation")]
+    assert f"Damaged, and in no number here: `train@{TASK}-ccwm-1` ({broken}" in learning
+    assert "study.json" in text[text.index("## Tuning") :]
+    tables = tmp_path / "report" / "tables"
+    assert "ccwm-0" in (tables / "learning.csv").read_text()
+    for name in ("learning", "claims", "baseline"):
+        assert f"train@{TASK}-ccwm-1" not in (tables / f"{name}.csv").read_text()

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from ccwm.errors import UserError
-from ccwm.report.results import MEASURED
+from ccwm.files import md5
+from ccwm.report.results import MEASURED, READERS
 from ccwm.studies.returns import read_metrics
 
-from .results_tree import results, write_returns
+from .results_tree import results, study, write_returns, write_tree
 
 
 def test_the_stages_are_those_with_results() -> None:
@@ -40,3 +44,48 @@ def test_a_broken_file_is_named_with_the_cell_to_run_again(tmp_path: Path) -> No
     path.write_text("{}")
     with pytest.raises(UserError, match=rf"{path} lacks the key 'episodes': .*dvc repro --force {cell}"):
         found.read(cell, read_metrics)
+
+
+DAMAGE: dict[str, tuple[str, str, Callable[[str], str]]] = {
+    "a curve cut in a row": ("train", "curve.csv", lambda text: text[:-30]),
+    "NaN in a curve": ("train", "curve.csv", lambda text: text.replace("10000,", "10000,nan,", 1)),
+    "NaN in a loss": ("train", "losses.csv", lambda text: text.rpartition(",")[0] + ",nan\n"),
+    "NaN in the returns": ("evaluate", "returns.csv", lambda text: text.replace("agent,", "agent,nan", 1)),
+    "text in the returns": ("transfer", "returns.csv", lambda text: text.rpartition(",")[0] + ",high\n"),
+    "NaN in metrics": ("evaluate", "metrics.json", lambda text: text.replace('_mean": ', '_mean": NaN, "x": ', 1)),
+    "text in metrics": ("train", "metrics.json", lambda text: text.replace('"updates": 2000', '"updates": "2000"')),
+    "no JSON": ("collect", "metrics.json", lambda text: text[:-3]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_cell_is_named_and_in_no_list(tmp_path: Path, kind: str) -> None:
+    stage, name, damage = DAMAGE[kind]
+    found = results(write_tree(tmp_path, study(seeds=2)), seeds=2)
+    cell, *whole = found.expected(stage)
+    path = tmp_path / cell.results / name
+    path.write_text(damage(path.read_text()))
+    assert found.cells(stage) == whole
+    assert [*found.damaged(stage)] == [str(cell)]
+    assert str(path) in found.damaged(stage)[str(cell)]
+    assert not any(found.damaged(other) for other in MEASURED if other != stage)
+
+
+@pytest.mark.parametrize("told_by", ["run.json", "dvc.lock"])
+def test_another_number_than_the_run_wrote_is_damage(tmp_path: Path, told_by: str) -> None:
+    found = results(write_tree(tmp_path, study()))
+    cell = found.expected("train")[0]
+    path, record = tmp_path / cell.results / "curve.csv", tmp_path / cell.record
+    name = path.relative_to(tmp_path).as_posix()
+    record.write_text(json.dumps({"files": {name: md5(path)}}))
+    if told_by == "dvc.lock":
+        record.unlink()
+        stages = {str(cell): {"outs": [{"path": name, "md5": md5(path)}]}}
+        YAML(typ="safe").dump({"stages": stages}, tmp_path / "dvc.lock")
+    assert results(tmp_path).damaged("train") == {}
+    path.write_text(path.read_text().replace("3", "8", 1))
+    assert results(tmp_path).damaged("train") == {str(cell): f"{path} is not the file that its run has written"}
+
+
+def test_every_stage_has_its_readers() -> None:
+    assert tuple(READERS) == MEASURED

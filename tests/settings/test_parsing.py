@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from settings_helpers import GOOD, edited, load, refusal
 
-from ccwm.settings.parsing import RENAMED
+from ccwm.settings.parsing import RENAMED, BadParams, read_yaml
 from ccwm.settings.reference import known_keys
 from ccwm.settings.schema import Settings
 
@@ -186,3 +188,29 @@ def test_windows_too_short_for_what_they_serve_are_refused(tmp_path: Path, chang
 )
 def test_what_could_not_be_shared_or_drawn_is_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
     assert refusal(tmp_path, edited(**changes)) == told
+
+
+NINE = {name: ", ".join(9 * [f"*{name}"]) for name in "abcdefgh"}
+LAUGHS = "a: &a [x]\n" + "".join(f"{chr(ord(name) + 1)}: &{chr(ord(name) + 1)} [{of}]\n" for name, of in NINE.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: " + "[" * 5_000_000, "5,000,003 bytes"),
+        ("a: " + "[" * 30_000, "nested more than 12 deep"),
+        ("a:\n " + "- " * 30_000 + "1\n", "nested more than 12 deep"),
+        ("{a: " * 10_000, "nested more than 12 deep"),
+        (LAUGHS, "line 2: *a: settings have no aliases"),
+        ("a: " + "1" * 5000, "a number of 5,000 characters"),
+        ("a: [" + "1," * 30_000 + "1]", "more than 4,000 keys and values"),
+    ],
+    ids=["size", "brackets", "dashes", "braces", "laughs", "digits", "wide"],
+)
+def test_what_would_take_for_ever_is_refused_at_once(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    began = time.process_time()
+    with pytest.raises(BadParams, match=re.escape(told)):
+        read_yaml(path)
+    assert time.process_time() - began < 2  # on a busy machine; far below 1 on an idle one

@@ -18,7 +18,8 @@ from ccwm.training.rollouts import play_episode
 
 from .trained_agent import small_agent
 
-CARD = small_agent(observation="state").card
+AGENT = small_agent(observation="state")
+CARD = AGENT.card
 
 
 def collected(number: int) -> Episode:
@@ -27,7 +28,7 @@ def collected(number: int) -> Episode:
 
 
 def render(heldout: dict[int, Episode], shown: int = 1) -> np.ndarray | None:
-    return render_heldout(CARD, heldout, length=6, shown=shown, seed=0)
+    return render_heldout(AGENT, heldout, length=6, shown=shown, seed=0)
 
 
 def test_the_pictures_are_those_of_the_window_that_is_predicted():

@@ -79,7 +79,7 @@ def test_numbers_of_other_frames_are_refused(tmp_path: Path, episode: Episode):
     shown = show_retracing(agent, see(agent, episode), np.ones(31, bool), slice(8, 28), threshold=0.25)
     write_retracing(tmp_path, shown, NO_COMPONENTS)
     lines = (tmp_path / "retracing.csv").read_text().splitlines()
-    (tmp_path / "retracing.csv").write_text("\n".join(lines[:-1]))
+    (tmp_path / "retracing.csv").write_text("\n".join([*lines[:-1], ""]))
     with pytest.raises(UserError, match=r"retracing.csv has 19 lines for the 20 observations"):
         read_retracing(tmp_path)
 

@@ -10,7 +10,11 @@ from ccwm.errors import UserError
 from ccwm.studies.search import Candidate, Outcome, TrialRow, read_search, read_summary, write_search
 
 KEY = "truncation.window"
-SUMMARY = {"study": "tiny", "variant": "ccwm", "space": {KEY: {"kind": "int", "low": 2, "high": 5}}}
+SUMMARY = {
+    **dict.fromkeys(("study", "task", "variant", "measure", "measure_title", "sampler", "pruner"), "tiny"),
+    **{"overrides": {}, "seeds": [0, 1], "fresh_seeds": [100, 101], "importance": {}},
+    "space": {KEY: {"kind": "int", "low": 2, "high": 5}},
+}
 
 
 def row(number: int, values: list[float], *, state: str = "complete", anchor: str = "") -> TrialRow:
@@ -62,3 +66,22 @@ def test_an_unknown_search_is_refused_with_the_nearest_one(tmp_path: Path) -> No
     write_search(tmp_path / "truncation", Outcome([], []), SUMMARY)
     with pytest.raises(UserError, match="Did you mean 'truncation'"):
         read_summary(tmp_path / "truncated")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("study.json", '"seeds": [', '"seeds": ["a", '),
+        ("study.json", '"complete": 2', '"complete": NaN'),
+        ("study.json", "{", ""),
+        ("trials.csv", "2.0", "nan"),
+        ("candidates.csv", "True", "maybe"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, name: str, old: str, new: str) -> None:
+    rows = [row(0, [1.0, 3.0], anchor="default"), row(1, [4.0, 6.0])]
+    write_search(tmp_path, Outcome(rows, [Candidate(rows[0], fresh([3.0, 4.0]))]), SUMMARY)
+    path = tmp_path / name
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(UserError, match=name):
+        read_search(tmp_path)

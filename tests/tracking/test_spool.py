@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from ccwm.errors import UserError
-from ccwm.tracking.spool import Identity, Spool
+from ccwm.tracking.spool import Identity, Spool, read_identity
 
 
 def new_spool(root: Path, run_id: str = "run") -> Spool:
@@ -80,3 +80,24 @@ def test_an_id_that_leaves_the_spool_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="id"):
         new_spool(tmp_path / "spool", "../elsewhere")
     assert not (tmp_path / "elsewhere").exists()
+
+
+LINES = (b"{", b"[]", b'{"kind": [], "time": 1}', b'{"kind": "status"}', b'{"kind": "x", "time": 1}', b"[" * 100_000)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_damaged_journal_is_named(tmp_path: Path, line: bytes) -> None:
+    Spool(tmp_path / "run", Identity(id="run", experiment="e", name="n")).close()
+    (tmp_path / "run" / "journal.jsonl").write_bytes(line + b"\n")
+    with pytest.raises(UserError, match=r"journal\.jsonl.* is damaged"):
+        Spool(tmp_path / "run")
+
+
+def test_a_damaged_identity_is_named(tmp_path: Path) -> None:
+    Spool(tmp_path / "run", Identity(id="run", experiment="e", name="n")).close()
+    (tmp_path / "run" / "spool.json").write_bytes(b"\xff")
+    with pytest.raises(UserError, match=r"spool\.json is damaged"):
+        read_identity(tmp_path / "run")
+    (tmp_path / "run" / "spool.json").unlink()
+    with pytest.raises(UserError, match=r"spool\.json is damaged \(it is missing\)"):
+        Spool(tmp_path / "run")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tracking_helpers import CELL, Server
 
 from ccwm.errors import UserError
 from ccwm.settings.schema import Tracking
-from ccwm.tracking import stage_run, tracking_uri
+from ccwm.tracking import stage_run, sync, tracking_uri
 from ccwm.tracking.store import COLUMNS, check_store, connect, experiment_id, view_path
 
 
@@ -101,3 +102,14 @@ def test_the_ui_is_told_that_an_experiment_is_about_training_and_which_columns_i
     path = view_path("older")
     assert path == f"/#/experiments/{older}/runs?workflowType=machine_learning&viewStateShareKey=ccwm"
     assert client.get_experiment(older).tags.items() >= tags.items()
+
+
+def test_a_damaged_store_is_refused_at_once_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = tmp_path / "mlflow.db"
+    database.write_bytes(os.urandom(100_000))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
+    began = time.monotonic()
+    for use in (connect, lambda: sync(tmp_path / "spool")):
+        with pytest.raises(UserError, match=rf"{database} is damaged.*move it away"):
+            use()
+    assert time.monotonic() - began < 20

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ccwm.errors import UserError
 from ccwm.files import published
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.agent import Env
-from ccwm.training.collect import RandomReturn, collect_random, summarise
+from ccwm.training.collect import RandomReturn, check_collected, collect_random, summarise
 
 ENV = Env(size=32, action_repeat=2, time_limit=20)
 TASK = "maze_two_rooms"
@@ -128,3 +129,14 @@ def test_states_of_mujoco_are_collected_where_there_is_no_gl(tmp_path: Path) -> 
     assert files(tmp_path / "data") == files(tmp_path / "here")
     (entry, _) = EpisodeStore(tmp_path / "data" / "train", read_only=True).entries
     assert (entry.observation_shape, entry.observation_dtype) == ((24,), "float32")
+
+
+@pytest.mark.parametrize("cut", ["line", "torn"])
+def test_a_shorter_manifest_than_was_collected_is_refused(tmp_path: Path, cut: str) -> None:
+    collect(tmp_path)
+    check_collected(tmp_path / "train", 3)
+    path = tmp_path / "train" / "manifest.jsonl"
+    path.write_bytes(path.read_bytes()[:-1] if cut == "torn" else b"".join(path.read_bytes().splitlines(True)[:2]))
+    assert len(EpisodeStore(tmp_path / "train", read_only=True)) == 2  # a store alone cannot tell
+    with pytest.raises(UserError, match=r"manifest\.jsonl names 2 of the 3 episodes"):
+        check_collected(tmp_path / "train", 3)

@@ -47,6 +47,21 @@ def test_torchrun_must_start_as_many_processes_as_devices_are_set() -> None:
         launch(CPU.model_copy(update={"devices": 3}))
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="it has a GPU")
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"accelerator": "gpu"}, r"trainer\.accelerator is gpu, this machine has only a CPU: write `auto` or `cpu`"),
+        ({"accelerator": "tpu"}, r"trainer\.accelerator is tpu"),
+        ({"devices": 64}, rf"trainer\.devices is 64, this machine has {os.cpu_count()} CPU cores: write at most"),
+        ({"precision": "16-mixed"}, r"trainer\.precision is 16-mixed.*write `bf16-mixed` or `32-true`"),
+    ],
+)
+def test_what_the_machine_has_not_is_refused_by_its_key(change: dict[str, object], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        launch(CPU.model_copy(update=change))
+
+
 def test_one_device_drops_the_strategy_too() -> None:
     several = CPU.model_copy(update={"devices": 4, "strategy": "ddp"})
     assert one_device(several) == CPU

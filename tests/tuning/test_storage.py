@@ -51,6 +51,21 @@ def test_a_journal_that_is_one_torn_line_becomes_empty(tune: Tune) -> None:
     assert journal.read_bytes() == b""
 
 
+@pytest.mark.parametrize("damage", ["a digit", "a lost line", "two lines swapped", "the last line"])
+def test_a_journal_whose_lines_were_changed_is_refused(tune: Tune, damage: str) -> None:
+    optuna.create_study(storage=open_storage(tune), study_name="s").optimize(squared, n_trials=2)
+    journal = journal_path(tune.study)
+    first, *middle, last = journal.read_text().splitlines(keepends=True)
+    if damage == "a digit":
+        digit = next(character for line in middle for character in line[::-1] if character.isdigit())
+        middle = [line.replace(digit, str((int(digit) + 1) % 10)) for line in middle]
+    changed = {"a lost line": [first, *middle[1:], last], "two lines swapped": [first, *middle[::-1], last]}
+    lines = changed.get(damage, [first, *middle, last[:-5] + "\n" if damage == "the last line" else last])
+    journal.write_text("".join(lines))
+    with pytest.raises(StorageUnreachable, match=r"journal\.jsonl .*damaged"):
+        open_storage(tune)
+
+
 def test_a_damaged_journal_is_refused(tune: Tune) -> None:
     journal_path(tune.study).parent.mkdir(parents=True)
     journal_path(tune.study).write_text("no journal\n{}\n")

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+import torch
+from pydantic import Field, ValidationError
+from safetensors.torch import load_file, save
+from torch import Tensor
 
 from ccwm.agents.learner import Learner
 from ccwm.agents.recurrent import RecurrentPolicy
+from ccwm.envs.tasks import is_code
 from ccwm.errors import UserError
+from ccwm.files import write_atomically, write_json
+from ccwm.readers import BadResult, read_object, reading
 from ccwm.settings.agent import AgentConfig
-from ccwm.settings.section import Section
+from ccwm.settings.section import Name, Section, Seed, VariantName
 
-FORMAT = 2
+FORMAT: Final = 3
+"""Format 2 had no hashes, so that its weights cannot be checked."""
 CARD, WEIGHTS = "agent.json", "agent.safetensors"
+TENSORS, SEAL = "tensors", "sha256"
+"""Keys of ``agent.json`` beside the card's: each tensor's dtype, shape and hash, and the hash of all other keys."""
+Size = Annotated[int, Field(ge=1, le=65536)]
 
 
 class BadAgent(UserError, ValueError):
@@ -28,25 +38,35 @@ class BadAgent(UserError, ValueError):
 class AgentCard(Section):
     """What must be known of an agent to rebuild it and to put it into its environment."""
 
-    format: int = FORMAT
-    task: str
-    variant: str
-    seed: int
-    observation_shape: tuple[int, ...]
+    format: Literal[3] = FORMAT
+    task: Name
+    variant: VariantName
+    seed: Seed
+    observation_shape: Annotated[tuple[Size, ...], Field(min_length=1, max_length=3)]
     observation_dtype: Literal["uint8", "float32"]
-    action_size: int
-    env_steps: int
-    updates: int
+    action_size: Annotated[int, Field(ge=1, le=4096)]
+    env_steps: Annotated[int, Field(ge=0)]
+    updates: Annotated[int, Field(ge=0)]
     config: AgentConfig
 
 
 class Agent(Learner):
     """A trained agent: the learner's parts, its card, and greedy acting by ``reset`` and ``act``."""
 
-    def __init__(self, card: AgentCard) -> None:
+    def __init__(self, card: AgentCard, *, task: str = "") -> None:
         super().__init__(card.config, observation_shape=card.observation_shape, actions=card.action_size)
-        self.card = card
+        self.card, self._task = card, task
         self.policies: list[RecurrentPolicy] = []
+
+    @property
+    def task(self) -> str:
+        """The task to play: the one that the user named, else the card's, unless that is code: no file chooses code."""
+        if not self._task and is_code(self.card.task):
+            raise UserError(
+                f"the task of this agent is code of its own ({self.card.task}), which a file must not choose",
+                hint=f"if you trust it, name it yourself: --task {self.card.task}",
+            )
+        return self._task or self.card.task
 
     def policy(self, *, exploration: float | None = None) -> RecurrentPolicy:
         """The agent's policy for one environment: greedy, or with exploration noise."""
@@ -87,36 +107,71 @@ class Agent(Learner):
 def save_agent(directory: Path, learner: Learner, card: AgentCard) -> None:
     """Write ``agent.safetensors`` and ``agent.json`` into an existing directory."""
     weights = {name: value.detach().cpu().contiguous() for name, value in learner.state_dict().items()}
-    save_file(weights, directory / WEIGHTS)
-    (directory / CARD).write_text(json.dumps(card.model_dump(mode="json"), indent=2) + "\n")
+    write_atomically(directory / WEIGHTS, save(weights))
+    write_json(directory / CARD, sealed({**card.model_dump(mode="json"), TENSORS: fingerprints(weights)}))
+
+
+def fingerprints(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """The dtype, the shape and the hash of each tensor."""
+    found = {}
+    for name, value in weights.items():
+        digest = hashlib.sha256(value.flatten().view(torch.uint8).numpy().data).hexdigest()
+        found[name] = f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)} {digest}"
+    return found
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """The content with the hash of all of it but an earlier hash: damage is found, not forgery."""
+    rest = {name: value for name, value in content.items() if name != SEAL}
+    return {**rest, SEAL: hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
 
 
 def load_card(directory: str | Path) -> AgentCard:
     """The card of an exported agent."""
-    folder = Path(directory)
+    return _read_card(Path(directory))[0]
+
+
+def _read_card(folder: Path) -> tuple[AgentCard, dict[str, str]]:
+    """The card, and what it says of each tensor."""
     for name in (CARD, WEIGHTS):
         if not (folder / name).is_file():
             raise BadAgent(f"{folder} holds no exported agent: {name} is missing", hint="`dvc repro train` makes one")
     path = folder / CARD
     try:
-        content = json.loads(path.read_text())
-        if isinstance(content, dict) and content.get("format") != FORMAT:
-            raise BadAgent(f"{path} has agent format {content.get('format')}", hint=f"this version reads {FORMAT}")
-        return AgentCard.model_validate_json(json.dumps(content))
+        content = read_object(path)
+        if content.get("format") != FORMAT:
+            hint = f"this version reads {FORMAT}, in which all weights have hashes: train the agent again"
+            raise BadAgent(f"{path} has agent format {content.get('format')}", hint=hint)
+        known = {name: value for name, value in content.items() if name not in (TENSORS, SEAL)}
+        card = AgentCard.model_validate_json(json.dumps(known))
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}" for e in error.errors()[:3])
         raise BadAgent(f"{path} is no agent of this version of ccwm: {problems}", hint="export it again") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise BadAgent(f"{path} is no JSON ({error})", hint="export the agent again") from None
+    except BadResult as error:
+        raise BadAgent(error.message, hint="export the agent again") from error
+    if content != sealed(content) or not isinstance(content.get(TENSORS), dict):
+        hint = "it was edited or is damaged: export the agent again"
+        raise BadAgent(f"{path} is not as it was saved (its SHA-256 differs)", hint=hint)
+    return card, content[TENSORS]
 
 
-def load_agent(directory: str | Path) -> Agent:
-    """Read an exported agent; nothing in it is executed."""
-    agent, weights = Agent(load_card(directory)), Path(directory) / WEIGHTS
+def load_agent(directory: str | Path, *, task: str = "") -> Agent:
+    """Read an exported agent; nothing in it is executed. ``task`` is what the user says that it plays."""
+    (card, tensors), path = _read_card(Path(directory)), Path(directory) / WEIGHTS
     try:
-        agent.load_state_dict(load_file(weights))
-    except SafetensorError as error:
-        raise BadAgent(f"{weights} is damaged ({error})", hint="export the agent again") from error
-    except RuntimeError as error:  # torch's word for names and shapes that differ
-        raise BadAgent(f"{weights} does not fit its {CARD}", hint=f"export both again. {error}") from error
+        with reading(path, "safetensors file"):
+            weights = load_file(path)
+            there = fingerprints(weights)
+    except BadResult as error:
+        raise BadAgent(error.message, hint="export the agent again") from error
+    if other := sorted(name for name in {*there, *tensors} if there.get(name) != tensors.get(name)):
+        hint = f"it is damaged ({', '.join(other[:3])}): export the agent again"
+        raise BadAgent(f"{path} is not as it was saved", hint=hint)
+    if bad := [name for name, value in weights.items() if not value.isfinite().all()]:
+        raise BadAgent(f"{path} holds weights that are not finite ({', '.join(bad[:3])})", hint="train the agent again")
+    try:
+        agent = Agent(card, task=task)
+        agent.load_state_dict(weights)
+    except RuntimeError as error:  # torch's word for names and shapes that differ, and for too large ones
+        raise BadAgent(f"{path} does not fit its {CARD}", hint=f"export both again. {error}") from error
     return agent.eval()

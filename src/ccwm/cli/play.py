@@ -50,19 +50,14 @@ def play(
     from ccwm.loading import load_agent
     from ccwm.studies.images import enlarge, write_mp4
 
-    player = load_agent(agent)
-    if not task and ":" in player.card.task and not player.card.task.startswith("gym:"):
-        raise UserError(
-            f"the task of this agent is code of its own ({player.card.task}), which a file must not choose",
-            hint=f"if you trust it, say --task {player.card.task}",
-        )
-    task = task or player.card.task
+    player = load_agent(agent, task=task)
+    task = player.task
     check_task(task)
     if renders_by_gl(task):
         probe()
     seeds = [episode_seed("play", seed, number) for number in range(episodes)]
     with counter("episodes", episodes) as advance:
-        played = play_agent(player, task, changed, seeds, advance)
+        played = play_agent(player, changed, seeds, advance)
     with written_whole(out) as fresh:
         write_mp4(fresh, enlarge(np.concatenate([each.frames for each in played])))
     returns = [each.rollout.total / changed.reward for each in played]
@@ -109,13 +104,11 @@ class Played(NamedTuple):
     frames: np.ndarray  # [L, size, size, 3] uint8
 
 
-def play_agent(
-    agent: Agent, task: str, change: Change, seeds: Sequence[int], advance: Callable[[], None]
-) -> list[Played]:
+def play_agent(agent: Agent, change: Change, seeds: Sequence[int], advance: Callable[[], None]) -> list[Played]:
     """Greedy episodes with these seeds, observed exactly as in training; ``advance`` is called after each."""
     from ccwm.envs.factory import make_env
 
-    card, policy = agent.card, agent.policy()
+    card, task, policy = agent.card, agent.task, agent.policy()
     played = []
     with contextlib.closing(make_env(task, card.config.env, change=change)) as env:
         if env.action_size != card.action_size:

@@ -63,6 +63,11 @@ def check_task(task: str) -> None:
         raise unknown_task(task, f"no module {module!r} is found; install it or add its folder to PYTHONPATH")
 
 
+def is_code(task: str) -> bool:
+    """Whether the task names a module that is imported to play it."""
+    return task not in SUITE_TASKS and task not in MAZE_TASKS and not task.startswith("gym:")
+
+
 def needs_gl(task: str, env: Env) -> bool:
     """Whether playing the task takes OpenGL: its pixels are observed, and MuJoCo renders them."""
     return env.observation == "pixels" and renders_by_gl(task)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from ccwm.episode import Episode
+from ccwm.errors import UserError
 
 SCHEMA: Final = 2
 # One metadata key only: safetensors writes several in random order, and equal episodes must be equal files.
@@ -28,7 +28,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
-class DamagedEpisode(ValueError):
+class DamagedEpisode(UserError, ValueError):
     """A file that is no whole, valid episode; the message names it and the reason."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -56,7 +56,7 @@ def parse_episode(data: bytes, path: Path) -> Episode:
     """The episode in a file's bytes; ``path`` is only named in the error."""
     try:
         arrays = load(data)
-    except (SafetensorError, KeyError) as error:  # KeyError: a dtype that numpy has no name for
+    except Exception as error:  # safetensors' own, and numpy's for a dtype that it has no name for
         raise DamagedEpisode(path, f"not a safetensors file that numpy can read ({error})") from error
     metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
     schema = metadata.get(SCHEMA_KEY)
@@ -108,11 +108,12 @@ def read_window(path: Path, start: int, window: Episode) -> None:
         size = min(int.from_bytes(file.read(8), "little"), LARGEST_HEADER)
         try:
             tensors = json.loads(file.read(size))
-        except ValueError as error:
-            raise DamagedEpisode(path, f"it has no safetensors header ({error})") from error
+            places = {name: (tensors[name]["shape"][0], *tensors[name]["data_offsets"]) for name in window._fields}
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise DamagedEpisode(path, f"it has no safetensors header of an episode ({error!r})") from error
         for name, target in window._asdict().items():
             length, row_bytes = len(target), target[0].nbytes
-            steps, (first, end) = tensors[name]["shape"][0], tensors[name]["data_offsets"]
+            steps, first, end = places[name]
             if end - first != steps * row_bytes:
                 raise DamagedEpisode(path, f"its {name} is not {target.dtype} {list(target.shape[1:])} a step")
             if start + length > steps:

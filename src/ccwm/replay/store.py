@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -119,15 +120,7 @@ class EpisodeStore:
     def _store(self, data: bytes, episode: Episode) -> None:
         """Write the file, then the manifest's line; without the line, take the file back."""
         self._refuse_read_only()
-        entry = Entry(
-            name=f"{len(self):06d}.safetensors",
-            steps=len(episode.reward),
-            observation_shape=episode.observation.shape[1:],
-            observation_dtype=episode.observation.dtype.name,
-            action_size=episode.action.shape[1],
-            episode_return=float(episode.reward.sum(dtype="float64")),
-            sha256=hashlib.sha256(data).hexdigest(),
-        )
+        entry = describe(len(self), data, episode)
         if self.entries and entry.kind != self.entries[0].kind:
             raise ValueError(f"{self.directory} holds episodes of {self.entries[0].kind}, this one has {entry.kind}")
         path = self.directory / entry.name
@@ -143,15 +136,9 @@ class EpisodeStore:
             raise PermissionError(f"{self.directory} was opened read-only: copy it with copy_from to change it")
 
     def _verify(self) -> dict[int, str]:
-        """Check each file against its SHA-256; index → reason of the damaged ones, or refuse above the share."""
-        damaged: dict[int, str] = {}
-        for index, entry in enumerate(self.entries):
-            path = self.path(index)
-            if not path.exists():
-                quarantined = (self.directory / QUARANTINE / entry.name).exists()
-                damaged[index] = "it is in quarantine" if quarantined else "it is missing"
-            elif hashlib.sha256(path.read_bytes()).hexdigest() != entry.sha256:
-                damaged[index] = "its SHA-256 is not the manifest's"
+        """Check each file against the manifest; index → reason of the damaged ones, or refuse above the share."""
+        found = {index: self._fault(index) for index in range(len(self))}
+        damaged = {index: reason for index, reason in found.items() if reason}
         if len(damaged) > self.damaged_share * len(self):
             names = ", ".join(self.entries[index].name for index in list(damaged)[:5])
             raise UserError(
@@ -163,6 +150,24 @@ class EpisodeStore:
             log.warning("%s is left out: %s", self.path(index), reason)
         return damaged
 
+    def _fault(self, index: int) -> str | None:
+        """What is wrong with an episode: its file, its content, or what the manifest says of it."""
+        entry, path = self.entries[index], self.path(index)
+        if not path.is_file():
+            quarantined = (self.directory / QUARANTINE / entry.name).exists()
+            return "it is in quarantine" if quarantined else "it is missing"
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != entry.sha256:
+            return "its SHA-256 is not the manifest's"
+        try:
+            there = describe(index, data, parse_episode(data, path))
+        except DamagedEpisode as error:
+            return error.reason
+        if not math.isclose(there.episode_return, entry.episode_return, rel_tol=1e-9, abs_tol=1e-9):
+            return f"its return is {there.episode_return}, not the manifest's {entry.episode_return}"
+        same = there.model_copy(update={"episode_return": entry.episode_return})
+        return None if same == entry else "its name, length or kind is not the manifest's"
+
     def _clean(self) -> None:
         """Quarantine what is damaged, and remove the unfinished file of a writer that was killed."""
         for path in filter(Path.exists, map(self.path, self._damaged)):
@@ -170,3 +175,16 @@ class EpisodeStore:
             path.replace(self.directory / QUARANTINE / path.name)
         for leftover in self.directory.glob(temporary_path(Path("*")).name):
             leftover.unlink()
+
+
+def describe(index: int, data: bytes, episode: Episode) -> Entry:
+    """The manifest's line of an episode."""
+    return Entry(
+        name=f"{index:06d}.safetensors",
+        steps=len(episode.reward),
+        observation_shape=episode.observation.shape[1:],
+        observation_dtype=episode.observation.dtype.name,
+        action_size=episode.action.shape[1],
+        episode_return=float(episode.reward.sum(dtype="float64")),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )

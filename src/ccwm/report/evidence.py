@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ccwm.report import evaluation, figures, format, learning
 from ccwm.report.blocks import Block, Heading, Panels, Words
-from ccwm.report.section import Report, Section
+from ccwm.report.results import MEASURED
+from ccwm.report.section import Report, Section, damaged
 from ccwm.report.sources import OWN, Source
 from ccwm.report.words import say
 from ccwm.training.history import read_metrics
@@ -34,6 +35,7 @@ def of_study(report: Report, source: Source) -> list[Block]:
             label = f"Learning curves on {task} in {source.name}"
             pictures.append(report.picture(figure, f"{source.name}-learning-{task}", label))
     blocks: list[Block] = [Heading(source.name), Words(scale(source))]
+    blocks += [block for stage in MEASURED for block in damaged(results, stage)]
     blocks += [Panels(pictures)] if pictures else []
     rows = evaluation.aggregate(results)
     report.csv("evidence", [{"study": source.name, **row} for row in rows])
@@ -44,8 +46,9 @@ def of_study(report: Report, source: Source) -> list[Block]:
 
 
 def build(report: Report) -> list[Block]:
-    """Every study but the project's own, those with a training that has finished."""
-    kept = [source for source in report.sources if source.name != OWN and source.results.cells("train")]
+    """Every study but the project's own, those with a training that has finished or is damaged."""
+    others = [source for source in report.sources if source.name != OWN]
+    kept = [each for each in others if each.results.cells("train") or each.results.damaged("train")]
     if not kept:
         return []
     return [Words(say("evidence", "intro")), *(block for source in kept for block in of_study(report, source))]

@@ -129,7 +129,7 @@ def measure(results: Results, claim: Claim, trained: Cell, *, until: int) -> flo
     of = claim.measure
     cell = trained.of(of.stage or "train")
     needed = "curve.csv" if of.curve is not None else of.table or "metrics.json"
-    if results.absent(cell, [needed]):
+    if results.absent(cell, [needed]) or results.damage(cell):
         return None
     if of.curve is not None:
         return learning.MEASURES[of.curve](results.read(cell, history.read_curve), until=until)

@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from ccwm.files import published
+from ccwm.readers import BadResult
 from ccwm.report import (
     baseline,
     evaluation,
@@ -29,8 +30,8 @@ from ccwm.report import (
 )
 from ccwm.report.blocks import Block, Details, Words, cell_groups, kind
 from ccwm.report.claims import Paper
-from ccwm.report.results import Results
-from ccwm.report.section import Report
+from ccwm.report.results import MEASURED, Results
+from ccwm.report.section import Report, damaged
 from ccwm.report.sources import all_sources
 from ccwm.report.words import say
 from ccwm.settings.schema import Settings
@@ -59,9 +60,10 @@ NAMED = 8
 def build_report(root: Path, out: Path, settings: Settings, paper: Paper | None) -> Path:
     """Turn the results below ``root`` into ``out`` and return the path of its page, ``index.html``.
 
-    The first variant is the one that the others are compared with. What is missing is said in its place. The whole
-    folder appears at once: until then the previous one stays as it was. All but ``runs.html`` and ``runs.csv`` is a
-    function of the results, the evidence, the settings and the paper.
+    The first variant is the one that the others are compared with. What is missing or damaged is said in its place, and
+    a damaged file raises BadResult once the page is there. The whole folder appears at once: until then the previous
+    one stays as it was. All but ``runs.html`` and ``runs.csv`` is a function of the results, the evidence, the settings
+    and the paper.
     """
     look, sources = settings.report, all_sources(root, settings)
     results = sources[0].results
@@ -80,6 +82,10 @@ def build_report(root: Path, out: Path, settings: Settings, paper: Paper | None)
         render(folder / "index.html", "page.html.j2", context)
         render(folder / "report.md", "report.md.j2", context)
         render(folder / "runs.html", "runs.html.j2", {"title": look.title, "blocks": runs.build(results, folder)})
+    broken = [of for source in sources for stage in MEASURED for of in source.results.damaged(stage).values()]
+    if broken := [*broken, *report.broken]:
+        hint = f"{out / 'index.html'} names each and counts none of them; write them again with `dvc repro --force`"
+        raise BadResult(f"{len(broken)} damaged results: " + "; ".join(broken[:NAMED]), hint=hint)
     return out / "index.html"
 
 
@@ -87,6 +93,7 @@ def missing(results: Results, needs: dict[str, tuple[str, ...]]) -> list[Block]:
     """What a section needs and does not find: cells that have not run, and files of those that have."""
     said: list[Block] = []
     for stage, files in needs.items():
+        said += damaged(results, stage)
         absent = {"cells": results.missing(stage), "files": results.missing_files(stage, files)}
         for what, names in absent.items():
             if names:

@@ -33,6 +33,8 @@ class Report:
     paper: Paper | None
     sources: Sequence[Source]
     """The study itself, then those in ``evidence/``."""
+    broken: list[str] = field(default_factory=list)
+    """Damaged files that belong to no cell."""
     _tables: dict[str, list[Row]] = field(default_factory=dict, repr=False, compare=False)
 
     def picture(self, figure: Figure, name: str, label: str, *, note: str = "", style: str = "") -> Picture:
@@ -62,6 +64,13 @@ class Section:
     title: str
     build: Callable[[Report], list[Block]]
     needs: dict[str, tuple[str, ...]]
+
+
+def damaged(results: Results, stage: str) -> list[Block]:
+    """The damaged files of a stage, by name."""
+    return [
+        Words(say("missing", "damaged", cell=cell, of=of), "missing") for cell, of in results.damaged(stage).items()
+    ]
 
 
 def by_task(

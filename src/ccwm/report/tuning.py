@@ -7,8 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ccwm.readers import BadResult
 from ccwm.report import figures, format
 from ccwm.report.blocks import Block, Heading, Panels, Picture, Table, Words
+from ccwm.report.results import check_sums
 from ccwm.report.section import Report, Section
 from ccwm.report.statistics import Estimate, paired_difference
 from ccwm.report.table import Column, lines, table
@@ -107,8 +109,14 @@ def build(report: Report) -> list[Block]:
     found = searches(report.results.root / "results")
     blocks: list[Block] = []
     for name, folder in found.items():
-        search = read_search(folder)
         blocks += [Heading(name)] if len(found) > 1 else []
+        try:
+            check_sums(report.results.root, folder)
+            search = read_search(folder)
+        except BadResult as error:
+            report.broken.append(error.message)
+            blocks.append(Words(say("missing", "search", of=error.message), "missing"))
+            continue
         blocks += [Words(line) for line in search_words(search)]
         blocks += [candidates_table(search)] if len(search.candidates) else []
         blocks.append(Panels([_picture(report, name, what, path) for what, path in search.figures.items()]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
 from ccwm.errors import UserError, did_you_mean
 from ccwm.settings.reference import allowed, known_keys, known_path
@@ -39,20 +41,47 @@ class BadParams(UserError):
     """The settings are refused; the message names each key, what was given and what is allowed."""
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """A mapping from a YAML 1.2 file, by the loader that DVC uses."""
+LARGEST, MOST, DEEPEST, LONGEST = 1 << 16, 4_000, 12, 100
+"""Bytes of a file of settings, keys and values in it, sections within sections, and characters of a number."""
+
+
+def read_yaml(path: Path, *, bounded: bool = True) -> dict[str, Any]:
+    """A mapping from a YAML 1.2 file, by the loader that DVC uses; ``bounded`` by what settings can need."""
     try:
-        content = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+        if bounded and path.stat().st_size > LARGEST:
+            raise BadParams(f"{path} has {path.stat().st_size:,} bytes, settings have at most {LARGEST:,}")
+        text = path.read_text(encoding="utf-8")
+        if bounded:
+            _check_events(text, path)
+        content = YAML(typ="safe").load(text)
     except FileNotFoundError:
         hint = "run at the project's root; `ccwm preset` lists files to start from"
         raise BadParams(f"{path} is missing", hint=hint) from None
     except DuplicateKeyError as error:
         raise BadParams(f"{path}: line {error.problem_mark.line + 1}: {error.problem.split(' with')[0]}") from None
-    except (YAMLError, UnicodeDecodeError) as error:
+    except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, KeyError, IndexError) as error:
         raise BadParams(f"{path} is no valid YAML: {error}") from None
     if not isinstance(content, dict):
         raise BadParams(f"{path} must hold sections such as `study:`, it holds {type(content).__name__}")
     return content
+
+
+def _check_events(text: str, path: Path) -> None:
+    """Refuse what grows when it is built, before it is: aliases, nesting, and numbers of many digits."""
+    depth = 0
+    if re.search(rf"([\[{{]\s*){{{DEEPEST + 1}}}", text):  # before the parser, which takes seconds for many of them
+        raise BadParams(f"{path}: nested more than {DEEPEST} deep")
+    for number, event in enumerate(YAML(typ="safe").parse(text)):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        where = f"{path}: line {event.start_mark.line + 1}"
+        if isinstance(event, AliasEvent):
+            raise BadParams(f"{where}: *{event.anchor}: settings have no aliases; write the values out")
+        if number > MOST:
+            raise BadParams(f"{where}: more than {MOST:,} keys and values")
+        if depth > DEEPEST:
+            raise BadParams(f"{where}: nested more than {DEEPEST} deep")
+        if isinstance(event, ScalarEvent) and len(event.value) > LONGEST and event.value[:2].strip("+-.")[:1].isdigit():
+            raise BadParams(f"{where}: a number of {len(event.value):,} characters, at most {LONGEST}")
 
 
 def parse(content: dict[str, Any], *, where: str) -> Settings:

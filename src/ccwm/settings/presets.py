@@ -33,8 +33,11 @@ def preset_path(name: str, folder: Path = PRESETS) -> Path:
 
 
 def summary(path: Path) -> str:
-    """The first line of a preset: what it is for."""
-    return path.read_text().split("\n", 1)[0].removeprefix("#").strip()
+    """The first line of a preset: what it is for, or that it cannot be read."""
+    try:
+        return path.read_text("utf-8").split("\n", 1)[0].removeprefix("#").strip()
+    except (UnicodeDecodeError, OSError) as error:
+        return f"cannot be read ({error}): restore or remove {path}"
 
 
 def preset_text(name: str, folder: Path = PRESETS) -> str:

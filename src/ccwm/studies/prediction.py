@@ -16,7 +16,7 @@ from ccwm.episode import Episode
 from ccwm.errors import UserError
 from ccwm.files import write_json
 from ccwm.ops.statistics import bootstrap, bootstrap_median
-from ccwm.readers import NUMBER, read_arrays, read_record, read_table
+from ccwm.readers import NUMBER, BadResult, read_arrays, read_record, read_table
 from ccwm.seeds import named_seed
 from ccwm.structs import Batch, LatentState, stack
 from ccwm.studies.components import Components, Curves, write_components, write_curves
@@ -208,7 +208,7 @@ def read_metrics(folder: Path) -> Metrics:
 
 def read_errors(folder: Path) -> pd.DataFrame:
     """Means over episodes for each predicted step; of pictures also their similarities."""
-    return read_table(folder / "errors.csv", dict.fromkeys(("step", *ERRORS), NUMBER))
+    return read_table(folder / "errors.csv", dict.fromkeys(("step", *ERRORS), NUMBER), others=NUMBER)
 
 
 def read_horizons(folder: Path) -> pd.DataFrame:
@@ -219,6 +219,8 @@ def read_horizons(folder: Path) -> pd.DataFrame:
 def read_observations(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """True and predicted observations of the shown episodes.   → [shown, T, *observation] each."""
     arrays = read_arrays(folder / OBSERVATIONS, ("truth", "prediction"))
+    if arrays["truth"].shape != arrays["prediction"].shape or arrays["truth"].dtype != arrays["prediction"].dtype:
+        raise BadResult(f"{folder / OBSERVATIONS}: 'truth' and 'prediction' differ in shape or dtype")
     return arrays["truth"], arrays["prediction"]
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from ccwm.agents.export import AgentCard
+from ccwm.agents.export import Agent
 from ccwm.envs.env import TaskEnv
 from ccwm.envs.factory import make_env
 from ccwm.envs.gl import probe
@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 
 
 def render_heldout(
-    card: AgentCard, heldout: Mapping[int, Episode], *, length: int, shown: int, seed: int
+    agent: Agent, heldout: Mapping[int, Episode], *, length: int, shown: int, seed: int
 ) -> np.ndarray | None:
     """Pictures of the predicted windows of the first episodes, by number: uint8 [shown, length, SIZE, SIZE, 3].
 
     None, and a warning, where the world cannot be rendered, and where an episode is not the same when played again.
     """
-    config, frames = card.config.env.model_copy(update={"size": SIZE}), []
+    config, frames = agent.card.config.env.model_copy(update={"size": SIZE}), []
     try:
-        if renders_by_gl(card.task):
+        if renders_by_gl(agent.task):
             probe()
-        with closing(make_env(card.task, config)) as env:
+        with closing(make_env(agent.task, config)) as env:
             for place, (number, episode) in enumerate(islice(heldout.items(), shown)):
                 part = window_of(episode, length, seed=seed, index=place)
                 frames.append(replay(env, episode, part, collected_seed(seed, "heldout", number)))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import pandas as pd
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from ccwm.errors import UserError, did_you_mean
 from ccwm.files import write_csv, write_json
+from ccwm.readers import FLAG, NUMBER, OPTIONAL, TEXT, BadResult, read_object, read_table
 
 RESULTS = Path("results") / "tune"
 STATES = ("complete", "pruned", "failed", "running")
@@ -96,6 +98,7 @@ class Outcome:
         return max(checked, key=lambda each: (each.fresh_value, -each.searched.first_number), default=None)
 
 
+@with_config(ConfigDict(strict=True, allow_inf_nan=False))
 class Summary(TypedDict):
     """``study.json``."""
 
@@ -117,6 +120,9 @@ class Summary(TypedDict):
     importance: dict[str, float]
     winner: dict[str, Any] | None
     """The winner's line of ``candidates.csv`` and its `point`."""
+
+
+SUMMARY = TypeAdapter(Summary)
 
 
 @dataclass(frozen=True)
@@ -160,8 +166,11 @@ def write_search(folder: Path, outcome: Outcome, summary: Mapping[str, object]) 
 
 def read_search(folder: Path) -> Search:
     """Read what a search has written."""
-    trials, candidates = (_read_table(folder / f"{name}.csv") for name in ("trials", "candidates"))
-    return Search(folder, read_summary(folder), trials, candidates)
+    summary = read_summary(folder)
+    trials = _read_table(folder / "trials.csv", {"state": TEXT, "value": OPTIONAL, "sd": OPTIONAL})
+    means = dict.fromkeys(("search_mean", "search_sd", "fresh_mean", "fresh_sd"), OPTIONAL)
+    candidates = _read_table(folder / "candidates.csv", {"winner": FLAG, **means})
+    return Search(folder, summary, trials, candidates)
 
 
 def read_summary(folder: Path) -> Summary:
@@ -171,13 +180,14 @@ def read_summary(folder: Path) -> Summary:
         known = sorted(each.parent.name for each in folder.parent.glob("*/study.json"))
         hint = f"`ccwm tune` writes it at the end of a search.{did_you_mean(folder.name, known)}"
         raise UserError(f"{path} is missing", hint=hint)
-    summary: Summary = json.loads(path.read_text("utf-8"))
-    return summary
+    try:
+        return SUMMARY.validate_python(read_object(path))
+    except ValidationError as error:
+        found = error.errors()[0]
+        raise BadResult(f"{path}: {'/'.join(map(str, found['loc']))!r}: {found['msg']}") from None
 
 
-def _read_table(path: Path) -> pd.DataFrame:
-    """A table whose anchors are text, also where none is set; one without rows has no columns to read."""
-    if path.stat().st_size <= 1:
-        return pd.DataFrame(columns=["trial", "anchor", "winner"])
-    table = pd.read_csv(path, dtype={"anchor": "string"})
-    return table.assign(anchor=table["anchor"].fillna(""))
+def _read_table(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
+    """A table whose anchors are text, also where none is set."""
+    table = read_table(path, {"trial": NUMBER, "anchor": TEXT, **columns})
+    return table.assign(anchor=table["anchor"].astype("string").fillna(""))

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from ccwm.files import write_atomically
 from ccwm.readers import FLAG, NUMBER, OPTIONAL, TEXT, read_table
@@ -29,4 +29,4 @@ def read_rows(path: Path, row: type[tuple[Any, ...]]) -> pd.DataFrame:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays by name as a safetensors file."""
-    save_file({name: np.ascontiguousarray(of) for name, of in arrays.items()}, path)
+    write_atomically(path, save({name: np.ascontiguousarray(of) for name, of in arrays.items()}))

@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from mlflow.exceptions import MlflowException
 
+from ccwm.errors import UserError
 from ccwm.tracking.delivery import StoredRun, open_run, send
 from ccwm.tracking.spool import Record, Spool
 
@@ -115,6 +116,8 @@ class Outbox:
 
 def root_cause(error: BaseException) -> str:
     """The first line of what went wrong underneath: `ConnectionRefusedError: [Errno 111] Connection refused`."""
-    while cause := error.__cause__ or error.__context__:
+    while not isinstance(error, UserError) and (cause := error.__cause__ or error.__context__):
         error = cause
+    if isinstance(error, UserError):
+        return str(error)
     return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from filelock import FileLock, Timeout
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
 from ccwm.errors import UserError
 from ccwm.files import append_line, write_atomically
@@ -35,6 +35,21 @@ RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 def now() -> int:
     """MLflow's clock: milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+FIELDS: dict[str, dict[str, type]] = {
+    "metrics": {"env_steps": int, "values": dict},
+    "settings": {"params": dict, "values": dict},
+    "tags": {"values": dict},
+    "artifact": {"file": str},
+    "agent": {"file": str, "name": str},
+    "status": {"value": str},
+}
+"""What a record of each kind has beside its time."""
+
+
+class Held(UserError):
+    """Another process has the spool open."""
 
 
 class Identity(Section):
@@ -63,7 +78,7 @@ class Spool:
         try:
             self._lock.acquire(timeout=wait)
         except Timeout:
-            raise UserError(f"{directory} is held by another process", hint="end that run first") from None
+            raise Held(f"{directory} is held by another process", hint="end that run first") from None
         self.identity = read_identity(directory)
         self._appending = threading.Lock()
         self._journal = self.directory / "journal.jsonl"
@@ -105,7 +120,10 @@ class Spool:
             lines = journal.read(size - start).splitlines(keepends=True)
         for line in lines:
             start += len(line)
-            yield json.loads(line), start
+            if (record := parse_record(line)) is None:
+                hint = "remove that line; the others can still be sent"
+                raise UserError(f"{self._journal}: the line that ends at byte {start} is damaged", hint=hint)
+            yield record, start
 
     def identify(self, **changes: JsonValue) -> None:
         """Replace fields of ``spool.json`` atomically."""
@@ -136,6 +154,25 @@ class Spool:
             self._lock.release()
 
 
+def parse_record(line: bytes) -> Record | None:
+    """A line of the journal; None where it is none."""
+    try:
+        record: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    fields = FIELDS.get(str(record.get("kind"))) if isinstance(record, dict) else None
+    if fields is None:
+        return None
+    wanted = {"kind": str, "time": int, **fields}
+    return record if all(isinstance(record.get(name), kind) for name, kind in wanted.items()) else None
+
+
 def read_identity(directory: Path) -> Identity:
     """Which run a spool directory belongs to, and how much of it was sent."""
-    return Identity.model_validate_json((directory / "spool.json").read_text())
+    path = directory / "spool.json"
+    try:
+        return Identity.model_validate_json(path.read_bytes())
+    except (ValidationError, FileNotFoundError) as error:
+        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "it is missing"
+        hint = f"remove {directory} to give up what it holds"
+        raise UserError(f"{path} is damaged ({told})", hint=hint) from None

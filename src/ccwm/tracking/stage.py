@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
+import re
 import resource
 import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from ccwm.cells import PARAMS, STAGES, Cell, settings_hash, stage_values
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
+from ccwm.errors import UserError
 from ccwm.files import md5, write_atomically, write_json
 from ccwm.machine import machine
+from ccwm.readers import BadResult, read_object
 from ccwm.settings.loading import load_settings
 from ccwm.settings.schema import Settings
+from ccwm.settings.section import Seed
 from ccwm.settings.variants import resolve
 from ccwm.tracking.git import git_state
 from ccwm.tracking.run import Run, stage_run
 from ccwm.tracking.store import connect, tracking_uri
 from ccwm.training.signals import Interrupted, interrupting_signals
+
+SEED = TypeAdapter(Seed)
 
 
 @dataclass
@@ -46,7 +51,14 @@ def parse_cell(stage: str, *, variants: bool = True) -> Cell:
     if variants:
         parser.add_argument("--variant", required=True, help="a name of variants")
     parser.add_argument("--seed", type=int, required=True, help="as in study.seeds")
-    return Cell(stage, **vars(parser.parse_args()))
+    cell = Cell(stage, **vars(parser.parse_args()))
+    try:
+        SEED.validate_python(cell.seed)
+    except ValidationError as error:
+        raise UserError(
+            f"--seed {cell.seed}: {error.errors()[0]['msg']}", hint="study.seeds has the same bounds"
+        ) from None
+    return cell
 
 
 def stage_settings(cell: Cell, *, renders: bool = True) -> Settings:
@@ -58,6 +70,10 @@ def stage_settings(cell: Cell, *, renders: bool = True) -> Settings:
         check_task(task)
     if renders and needs_gl(cell.task, settings.env):
         probe()
+    if "trainer" in STAGES[cell.stage]:
+        from ccwm.training.devices import check_devices, one_device  # torch, which the other stages need not
+
+        check_devices(settings.trainer if cell.stage == "train" else one_device(settings.trainer))
     return settings
 
 
@@ -70,7 +86,11 @@ def open_stage(cell: Cell, *, renders: bool = True, work: Path | None = None) ->
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     settings = stage_settings(cell, renders=renders)
-    connect()  # before anything runs: what is wrong with the address of the store is the user's to mend
+    tracking_uri()  # before anything runs: what is wrong with the address of the store is the user's to mend
+    with suppress(
+        Exception
+    ):  # a store that is damaged or cannot be made is unreachable, which the run says and survives
+        connect()
     fingerprint, start = settings_hash(settings, cell), time.monotonic()
     run_of_stage = stage_run(
         cell,
@@ -121,13 +141,15 @@ def _training_run(cell: Cell) -> str | None:
     record = cell.of("train").record
     if cell.stage in ("collect", "train", "report") or not record.is_file():
         return None
-    return str(json.loads(record.read_text())["run_id"])
+    with suppress(BadResult, KeyError):  # a damaged record costs no more than the link
+        return str(read_object(record)["run_id"])
+    return None
 
 
 def _run_id(work: Path) -> str:
     """The id of the run that belongs to a work directory; it stands there before the run starts."""
     path = work / "run_id"
-    if not path.is_file():
+    if not path.is_file() or not re.fullmatch(rb"[0-9a-f]{32}", path.read_bytes()):
         work.mkdir(parents=True, exist_ok=True)
         write_atomically(path, uuid.uuid4().hex.encode())
     return path.read_text()

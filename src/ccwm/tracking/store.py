@@ -87,11 +87,27 @@ def connect() -> MlflowClient:
         return MlflowClient(uri, uri)
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)  # every migration of a new database is a line of INFO
+    refuse_damaged()
     database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{database}.lock"):
         client = MlflowClient(uri, uri)
         client.search_experiments(max_results=1)
     return client
+
+
+def refuse_damaged() -> None:
+    """Refuse a store that is no SQLite database: MLflow would try to read it again and again, for most of an hour."""
+    database = sqlite_file()
+    if database is None or not database.is_file():
+        return
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        return  # it is locked, or may not be read: the next call says so
+    except sqlite3.DatabaseError as error:
+        hint = f"restore it, or move it away: the next run makes a new {database.name}"
+        raise UserError(f"the tracking store {database} is damaged ({error})", hint=hint) from None
 
 
 def check_store(experiment: str) -> str:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ccwm.errors import UserError
 from ccwm.tracking.outbox import Outbox, root_cause
-from ccwm.tracking.spool import Spool, read_identity
+from ccwm.tracking.spool import Held, Spool, read_identity
+from ccwm.tracking.store import refuse_damaged
 
 
 class SyncReport(NamedTuple):
@@ -19,14 +20,24 @@ class SyncReport(NamedTuple):
 
 def sync(root: Path) -> SyncReport:
     """Send every unsent spool below ``root``, oldest run first; a run whose process is gone ends as KILLED."""
+    refuse_damaged()
     report = SyncReport([], {})
     trouble: str | None = None
     directories = [path.parent for path in root.rglob("spool.json")]
-    for directory in sorted(directories, key=lambda directory: read_identity(directory).start_time):
+    begun = dict[Path, int]()
+    for directory in directories:
+        try:
+            begun[directory] = read_identity(directory).start_time
+        except UserError as error:
+            report.kept[directory] = str(error)
+    for directory in sorted(begun, key=begun.__getitem__):
         try:
             spool = Spool(directory)
-        except UserError:
+        except Held:
             report.kept[directory] = "its run is still running, and sends it itself"
+            continue
+        except UserError as error:
+            report.kept[directory] = str(error)
             continue
         if spool.status == "RUNNING":  # kill -9 or a power cut left it no time to say how it ended
             spool.set_status("KILLED")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ccwm.agents.policy import RandomPolicy
+from ccwm.errors import UserError
 from ccwm.readers import NUMBER, TEXT, read_record, read_table
+from ccwm.replay.manifest import MANIFEST, Manifest
 from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import collected_seed
 from ccwm.settings.agent import Env
@@ -75,6 +77,16 @@ def summarise(rows: list[RandomReturn]) -> dict[str, float]:
         "return_mean": float(totals.mean()),
         "return_sd": float(totals.std(ddof=1)) if len(totals) > 1 else 0.0,
     }
+
+
+def check_collected(data: Path, episodes: int) -> None:
+    """Refuse a store with another number of episodes than were collected: its manifest was cut or torn."""
+    found = len(Manifest(data, create=False).entries) if (data / MANIFEST).is_file() else 0
+    if found != episodes:
+        raise UserError(
+            f"{data / MANIFEST} names {found} of the {episodes} episodes that were collected",
+            hint="restore it (`dvc checkout`), or collect again",
+        )
 
 
 class Metrics(NamedTuple):

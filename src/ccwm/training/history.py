@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ccwm.files import published, write_csv, write_json
-from ccwm.readers import NUMBER, read_record, read_table
+from ccwm.readers import NUMBER, OPTIONAL, read_record, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,9 +120,10 @@ def read_metrics(folder: Path) -> Metrics:
 
 def read_curve(folder: Path) -> pd.DataFrame:
     """The learning curve: a line for each evaluation."""
-    return read_table(folder / "curve.csv", dict.fromkeys((*COUNTERS, "return_mean", "return_sd"), NUMBER))
+    numbers = dict.fromkeys((*COUNTERS, "return_mean", "return_sd"), NUMBER)
+    return read_table(folder / "curve.csv", numbers, others=OPTIONAL)
 
 
 def read_losses(folder: Path) -> pd.DataFrame:
     """The averaged losses: a line for each time that they were logged."""
-    return read_table(folder / "losses.csv", dict.fromkeys(COUNTERS, NUMBER))
+    return read_table(folder / "losses.csv", dict.fromkeys(COUNTERS, NUMBER), others=OPTIONAL)

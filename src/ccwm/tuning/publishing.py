@@ -18,7 +18,7 @@ from optuna.trial import TrialState
 from optuna.visualization import matplotlib as plots
 from ruamel.yaml import YAML
 
-from ccwm.files import published, write_atomically, write_json
+from ccwm.files import md5, published, write_atomically, write_json
 from ccwm.settings.schema import Settings
 from ccwm.studies.search import RESULTS, Outcome, write_search
 from ccwm.tracking.stage import origin
@@ -45,8 +45,9 @@ def publish(settings: Settings, space: Space, study: Study, outcome: Outcome, *,
     with FileLock(study_folder(tune.study) / "publish.lock"), published(RESULTS / tune.study) as folder:
         write_search(folder, outcome, summary)
         write_atomically(folder / "best.yaml", _best_yaml(settings, outcome).encode())
-        write_json(folder / "run.json", {**record, "seconds": round(time.monotonic() - began, 3)})
         draw_search(folder, study, space, measure=tune.measure)
+        files = {f"{(RESULTS / tune.study / made.name).as_posix()}": md5(made) for made in sorted(folder.iterdir())}
+        write_json(folder / "run.json", {**record, "seconds": round(time.monotonic() - began, 3), "files": files})
     return RESULTS / tune.study
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from filelock import BaseFileLock, FileLock
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
@@ -29,6 +31,8 @@ MISSED_HEARTBEATS = 4
 CONNECT_SECONDS = 10
 KEEPALIVE = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 """The server drops a host that vanished, and its locks with it, within a minute."""
+SUM = "sum"
+"""The key of a journal's line that has its checksum."""
 experimental = partial(warnings.catch_warnings, action="ignore", category=ExperimentalWarning)
 """Within, Optuna does not warn that heartbeats, retries and plots are experimental."""
 
@@ -105,6 +109,42 @@ def cut_torn_line(journal: Path) -> None:
             os.fsync(file.fileno())
 
 
+class Journal(JournalFileBackend):
+    """Optuna's journal, each line with a checksum of itself and of all before it."""
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Write lines, under the journal's lock from the sum of the last line on."""
+        self._lock.acquire()
+        try:
+            sums = [log.get(SUM, "") for log in _lines(Path(self._file_path))[-1:]] or [""]
+            for log in logs:
+                sums.append(_chained(log, sums[-1]))
+            super().append_logs([{**log, SUM: of} for log, of in zip(logs, sums[1:], strict=True)])
+        finally:
+            self._lock.release()
+
+
+def check_journal(journal: Path) -> None:
+    """ValueError where a line was changed, lost or moved; lines of an older version at the start have no sum."""
+    before = ""
+    for number, log in enumerate(_lines(journal), 1):
+        after = log.pop(SUM, "")
+        if after != (_chained(log, before) if before or after else ""):
+            raise ValueError(f"line {number} is not what was written there")
+        before = after
+
+
+def _lines(journal: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in journal.read_bytes().splitlines()]
+    if not all(isinstance(log, dict) for log in found):
+        raise ValueError("a line is no JSON object")
+    return found
+
+
+def _chained(log: dict[str, Any], before: str) -> str:
+    return f"{zlib.crc32((before + json.dumps(log, sort_keys=True)).encode()):08x}"
+
+
 class DatabaseLock:
     """An advisory lock of PostgreSQL, held by a connection of its own."""
 
@@ -134,9 +174,12 @@ def _open_journal(journal: Path) -> JournalStorage:
         journal.parent.mkdir(parents=True, exist_ok=True)
         lock = JournalLock(journal)
         lock.acquire()  # reading does not lock, so that a torn line is removed before the first read
-        lock.release()
-        return JournalStorage(JournalFileBackend(str(journal), lock_obj=lock))  # type: ignore[arg-type]
-    except (OSError, ValueError, KeyError) as error:
+        try:
+            check_journal(journal)
+        finally:
+            lock.release()
+        return JournalStorage(Journal(str(journal), lock_obj=lock))  # type: ignore[arg-type]
+    except Exception as error:  # Optuna checks no line: one that does not fit may raise anything
         message = f"tune.storage: {journal} cannot be written or is damaged ({error})"
         raise StorageUnreachable(message, hint="free it, restore it or move it away") from None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +13,10 @@ from filelock import FileLock
 from ccwm.cells import WORK, Cell, settings_hash, stage_values
 from ccwm.files import published
 from ccwm.progress import counter
+from ccwm.readers import BadResult, read_object
 from ccwm.settings.schema import Settings
 from ccwm.training.checkpoints import Checkpoints
-from ccwm.training.collect import collect_random
+from ccwm.training.collect import check_collected, collect_random
 from ccwm.training.history import Row, summarise
 from ccwm.training.loop import train
 from ccwm.training.progress import hidden_progress
@@ -109,8 +110,11 @@ def first_episodes(settings: Settings, task: str, seed: int) -> Path:
     """
     cell, manifest = Cell("collect", task, seed=seed), Path("train") / "manifest.jsonl"
     fingerprint = settings_hash(settings, cell)
-    recorded = json.loads(cell.record.read_text())["settings_hash"] if cell.record.is_file() else None
+    recorded = None
+    with suppress(BadResult):  # it is no output of DVC, so that it may be missing
+        recorded = read_object(cell.record).get("settings_hash")
     if (cell.data / manifest).is_file() and recorded == fingerprint:
+        check_collected(cell.data / "train", settings.collect.episodes)
         return cell.data
     place, parts = WORK / "tune" / "data" / fingerprint, {"train": settings.collect.episodes}
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -118,6 +122,7 @@ def first_episodes(settings: Settings, task: str, seed: int) -> Path:
         if not (place / manifest).is_file():
             with published(place) as folder, counter(f"random episodes, seed {seed}", parts["train"]) as advance:
                 collect_random(task, folder, parts=parts, env=settings.env, seed=seed, advance=advance)
+        check_collected(place / "train", settings.collect.episodes)
     return place
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ccwm.errors import UserError
 from ccwm.files import md5, write_json
+from ccwm.readers import read_object
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.section import Section
 
@@ -60,7 +61,7 @@ def save_record(path: Path, record: Record) -> None:
 def read_lock(root: Path) -> dict[str, Any]:
     """The stages of dvc.lock by name; none where there is no such file."""
     path = root / "dvc.lock"
-    stages: dict[str, Any] = read_yaml(path)["stages"] if path.is_file() else {}
+    stages: dict[str, Any] = read_yaml(path, bounded=False)["stages"] if path.is_file() else {}
     return stages
 
 
@@ -102,12 +103,13 @@ def _machine(root: Path, name: str, files: dict[str, str]) -> dict[str, str]:
     stage = name.partition("@")[0]
     folder = next((Path(path).parent for path in files if path.startswith(f"results/{stage}/")), f"results/{stage}")
     path = root / folder / "run.json"
-    run = json.loads(path.read_text()) if path.is_file() else {}
-    made: dict[str, str] = run.get("files", {})
+    run = read_object(path) if path.is_file() else {}
+    made, facts = run.get("files"), run.get("machine")
+    if not isinstance(made, dict) or not isinstance(facts, dict):
+        return {}
     now = {name: md5(root / name) for name in made if (root / name).is_file()}  # pictures need not be there
     same = all(value == files.get(name, value) == now.get(name, value) for name, value in made.items())
-    facts: dict[str, str] = run.get("machine", {}) if same else {}
-    return facts
+    return facts if same else {}
 
 
 def read_numbers(path: Path) -> Columns:
