@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @cache
-def tests_of(file: str) -> dict[str, bool]:
+def found_in(file: str) -> dict[str, bool]:
     """The tests of a file, and whether all cases of a test are slow."""
     body = ast.parse((ROOT / file).read_text()).body
     marked = [
@@ -30,5 +30,5 @@ def test_every_fault_names_a_test_that_is_there_and_one_that_is_fast() -> None:
     assert len(rows) >= 20
     for row in rows:
         named = re.findall(r"`(tests/\S+\.py)::(\w+)`", row)
-        assert [f"{file}::{name}" for file, name in named if name not in tests_of(file)] == [], row
-        assert [name for file, name in named if not tests_of(file)[name]], f"only slow ones: {row}"
+        assert [f"{file}::{name}" for file, name in named if name not in found_in(file)] == [], row
+        assert [name for file, name in named if not found_in(file)[name]], f"only slow ones: {row}"
