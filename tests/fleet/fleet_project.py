@@ -56,7 +56,9 @@ class FleetProject(Project):
 
     def ccwm(self, *arguments: str, **environment: str) -> Process:
         """A command, started."""
-        log = self.root.parent / f"{'-'.join(arguments[:2])}.log"
+        number = len(list(self.root.parent.glob("command-*.log")))  # several may run at once, each with its own log
+        log = self.root.parent / f"command-{number}.log"
+        log.touch()
         return Process(run_ccwm, arguments, root=self.root, log=log, environment=self.environment(**environment))
 
     def said(self, *arguments: str, code: int = 0, **environment: str) -> str:
