@@ -12,6 +12,13 @@ from filelock import FileLock
 from project import STAGES, Project, make_project
 
 Shared = Callable[[str, Callable[[Path], object]], Path]
+LONGEST = ("fleet", "pipeline", "tuning", "training", "tracking", "agents")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Folders with long tests come first, so that at the end no worker is alone with one of them."""
+    order = {folder: place for place, folder in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,8 @@
-"""Updates of a batch that several processes share; run as a script, this is one of them, as torchrun starts it.
-
-RANK=0 WORLD_SIZE=2 MASTER_PORT=… python shared_updates.py OUT
-"""
+"""Updates of a batch that several processes share, which find each other by the variables that torchrun sets."""
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import torch
 from tiny_learner import DRAWN_HEADS, random_batch, tiny_learner
@@ -78,12 +75,9 @@ def made_by_updates(name: str, precision: str) -> dict[str, object]:
     return {"weights": dict(module.learner.state_dict()), "adam": state["optimizer"]["state"], "averages": averages}
 
 
-def main(out: str) -> None:
+def share_updates(out: Path) -> None:
+    """Be one of two processes that make all the updates together, and write what they came to."""
     launch(Trainer(accelerator="cpu", devices=2, threads=1))
     made = {run: made_by_updates(*run) for run in RUNS}
     torch.save(made, out)
     torch.distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

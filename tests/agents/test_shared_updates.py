@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
-from shared_updates import BATCH, CASES, LENGTH, RUNS, batch_of, columns_of, learner_of, made_by_updates
+from project import Process
+from shared_updates import BATCH, CASES, LENGTH, RUNS, batch_of, columns_of, learner_of, made_by_updates, share_updates
 from tiny_learner import noise_of
 
 from ccwm.ops.gaussian import kl_divergence
@@ -31,21 +28,21 @@ def free_port():
 def shared(tmp_path_factory):
     """What two real processes came to, by rank; they are started as torchrun does."""
     folder, port = tmp_path_factory.mktemp("shared"), str(free_port())
-    script = Path(__file__).with_name("shared_updates.py")
     files = [folder / f"{rank}.pt" for rank in range(2)]
     common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
               "GROUP_RANK": "0", "TORCHELASTIC_RUN_ID": "test"}  # fmt: skip
     processes = [
-        subprocess.Popen(
-            [sys.executable, script, file], env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        Process(
+            share_updates,
+            (file,),
+            root=folder,
+            log=folder / f"{rank}.log",
+            environment={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
         )
         for rank, file in enumerate(files)
     ]
-    try:
-        assert [process.wait(240) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
+    for process in processes:
+        assert process.end() == 0, process.said
     return [torch.load(file, weights_only=True) for file in files]
 
 

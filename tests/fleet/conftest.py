@@ -1,23 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fleet_project import FleetProject, make_fleet_project
 
+Shared = Callable[[str, Callable[[Path], object]], Path]
+
 
 @pytest.fixture(scope="session")
-def planned(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> FleetProject:
+def planned(empty_store: Path, shared_folder: Shared) -> FleetProject:
     """A project in which nothing has run; read only."""
-    return make_fleet_project(tmp_path_factory.mktemp("planned") / "project", store=empty_store)
+    made = shared_folder("planned", lambda folder: make_fleet_project(folder / "project", store=empty_store))
+    return FleetProject(made / "project")
 
 
 @pytest.fixture(scope="session")
-def sequential(planned: FleetProject, tmp_path_factory: pytest.TempPathFactory) -> FleetProject:
+def sequential(planned: FleetProject, shared_folder: Shared) -> FleetProject:
     """The same, after `dvc repro` of every cell but the report; read only."""
-    project = planned.copy(tmp_path_factory.mktemp("sequential") / "project")
-    project.repro()
-    return project
+    made = shared_folder("sequential", lambda folder: planned.copy(folder / "project").repro())
+    return FleetProject(made / "project")
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Stands in for every script of the pipeline: writes what dvc.yaml names, from what dvc.yaml reads, in small steps.
 
-FAKE_STEPS steps of FAKE_SECONDS; each is kept in the work directory and told in FAKE_JOURNAL, so that a resumed cell
-goes on where it was and a test sees what was done twice. FAKE_FAIL names a cell that fails, FAKE_FULL one whose disk is
-full in the end.
+Each step is kept in the work directory and told in a journal, so that a resumed cell goes on where it was and a test
+sees what was done twice. ``.work/fake.json`` says how many steps a cell has and how long they last, which cells
+fail, and on which the disk is full in the end; it is read at every step.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
 
@@ -29,7 +30,7 @@ def main() -> None:
     read = [path for dep in described["deps"] if "$" in dep for path in files(resolved(dep, item))]
     key = hashlib.sha256(cell.encode() + b"".join(path.read_bytes() for path in read)).hexdigest()
     work(cell, key)
-    if os.environ.get("FAKE_FULL") == cell:
+    if cell in told().get("full", ()):
         with open("/dev/full", "w") as file:
             file.write(key)
     for kind in ("outs", "metrics", "plots"):
@@ -43,22 +44,28 @@ def main() -> None:
     record.write_text(json.dumps({"threads": os.environ.get("OMP_NUM_THREADS"), "nice": os.nice(0)}))
 
 
+def told() -> dict[str, Any]:
+    """What the test has set for the project, in which a slot's or a study's work directory lies; nothing elsewhere."""
+    work = Path(".work").resolve()
+    found = [path for folder in (work, *work.parents) if (path := folder / "fake.json").exists()]
+    return dict(json.loads(found[0].read_text())) if found else {}
+
+
 def work(cell: str, key: str) -> None:
     folder = Path(".work") / "train" / key[:12]
     folder.mkdir(parents=True, exist_ok=True)
-    journal = os.environ.get("FAKE_JOURNAL")
-    total = int(os.environ.get("FAKE_STEPS", "1"))
-    for step in range(total):
-        if (folder / str(step)).exists():
-            continue
-        time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
-        if os.environ.get("FAKE_FAIL") == cell:
-            sys.exit("this cell fails")
-        (folder / str(step)).touch()
-        if journal:
-            with open(journal, "a") as file:
-                file.write(f"{cell} {step} {os.getpid()}\n")
-        print(f"{cell}: {step + 1}/{total} steps · return {step}.5", flush=True)
+    step = 0
+    while step < (total := told().get("steps", {}).get(cell, 1)):
+        if not (folder / str(step)).exists():
+            time.sleep(told().get("seconds", 0.0))
+            if cell in told().get("fail", ()):
+                sys.exit("this cell fails")
+            (folder / str(step)).touch()
+            if "journal" in told():
+                with open(told()["journal"], "a") as file:
+                    file.write(f"{cell} {step} {os.getpid()}\n")
+            print(f"{cell}: {step + 1}/{total} steps · return {step}.5", flush=True)
+        step += 1
 
 
 def resolved(text: str, item: dict[str, str]) -> str:

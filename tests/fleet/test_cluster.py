@@ -1,4 +1,4 @@
-"""A fleet on several Ray nodes of this machine: a head without CPUs, and two further raylets."""
+"""A fleet on several Ray nodes of this machine: a head without CPUs, and further raylets."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fleet_project import TASK, FleetProject
-from project import DVC, assert_ended
-from test_faults import LONG, RESUMED, TRAIN, assert_whole, family, training, wait_until
+from fleet_project import ENDLESS, TASK, TRAIN, FleetProject, family
+from project import DVC, Process, assert_ended
+
+from ccwm.errors import run_main
+from ccwm.fleet.cluster import connected
 
 pytestmark = [pytest.mark.xdist_group("fleet"), pytest.mark.timeout(1800)]
 RAY = str(Path(sys.executable).parent / "ray")
@@ -39,23 +41,18 @@ class Cluster:
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         """`ray start …`; returns when the node takes part."""
-        command = [
-            RAY,
-            "start",
-            "--block",
-            "--node-ip-address=127.0.0.1",
-            "--object-store-memory=100000000",
-            *arguments,
-        ]
+        command = [RAY, "start", "--block", "--node-ip-address=127.0.0.1", "--object-store-memory=100000000"]
         merged = {**os.environ, **self.environment, **environment}
         merged.pop("MLFLOW_TRACKING_URI", None)
-        node = subprocess.Popen(command, env=merged, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        assert node.stdout is not None
-        for line in node.stdout:
-            if b"Ray runtime started" in line:
-                break
+        node = subprocess.Popen([*command, *arguments], env=merged, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.nodes.append(node)
-        return node
+        assert node.stdout is not None
+        said = []
+        for line in node.stdout:
+            said.append(line)
+            if b"Ray runtime started" in line:
+                return node
+        raise AssertionError(b"".join(said).decode())
 
     def start_head(self) -> subprocess.Popen[bytes]:
         return self.start("--head", f"--port={self.port}", "--num-cpus=0", "--include-dashboard=false")
@@ -84,31 +81,31 @@ def cluster() -> Iterator[Cluster]:
         found.stop()
 
 
+@pytest.mark.slow
 def test_a_raylet_and_then_the_head_killed_with_9(
     cluster: Cluster, project: FleetProject, sequential: FleetProject
 ) -> None:
     head = cluster.start_head()
-    told = {"FAKE_JOURNAL": str(project.journal), **LONG}  # a cell's environment is its node's
-    nodes = [cluster.add_node(**told), cluster.add_node(**told)]
-    remote = ("--address", cluster.address, *TRAIN)
-    running = project.open_fleet(*remote, **cluster.environment)
-    wait_until(lambda: training(project), running)
+    nodes = [cluster.add_node(), cluster.add_node()]
+    project.tell(**ENDLESS)
+    remote = ("--address", cluster.address)
+    running = project.open_fleet(*remote, *TRAIN, **cluster.environment)
+    running.wait_until(project.is_training)
     before = set(project.pids())
     cluster.kill(nodes[0])  # one of the two trainings is on it
-    wait_until(lambda: len(set(project.pids()) - before) > 0, running)  # and resumes on the other node
+    running.wait_until(lambda: set(project.pids()) - before)  # and resumes on the other node
     cells = set(project.pids())
     cluster.kill(head)
-    said, _ = running.communicate(timeout=600)
-    assert running.returncode != 0, said
+    assert running.end() != 0, running.said
     cluster.kill(nodes[1])
     assert_ended(list(cells), seconds=60)
 
     cluster.start_head()
-    cluster.add_node(**{**told, **RESUMED})
-    project.fleet(*remote, **cluster.environment)
-    assert_whole(project, sequential)
+    cluster.add_node()
+    project.assert_whole(sequential, *remote, **cluster.environment)
 
 
+@pytest.mark.slow
 def test_a_host_without_homes_files_sends_its_objects_through_the_remote(
     cluster: Cluster, project: FleetProject, sequential: FleetProject, tmp_path: Path
 ) -> None:
@@ -125,12 +122,34 @@ def test_a_host_without_homes_files_sends_its_objects_through_the_remote(
     assert not (project.root / ".work" / "fleet" / "slots").exists()
 
 
-@pytest.mark.parametrize("token", ["", "f" * 64])
-def test_a_client_without_the_token_is_refused(cluster: Cluster, project: FleetProject, token: str) -> None:
+def join(address: str) -> None:
+    """In a process: be a client of the cluster, and say how many CPUs it has."""
+
+    def connect() -> None:
+        with connected(address) as resources:
+            print("CPUs:", resources.get("CPU", 0))
+
+    run_main(connect)
+
+
+def test_a_client_without_the_token_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     cluster.start_head()
-    wrong = {**cluster.environment, "RAY_AUTH_TOKEN": token, "HOME": str(project.root.parent)}
+    tokens = {"ours": cluster.environment["RAY_AUTH_TOKEN"], "none": "", "another": "f" * 64}
+    clients = {
+        name: Process(
+            join,
+            (cluster.address,),
+            root=tmp_path,
+            log=tmp_path / f"{name}.log",
+            environment={**cluster.environment, "RAY_AUTH_TOKEN": token, "HOME": str(tmp_path)},
+        )
+        for name, token in tokens.items()
+    }
     start = time.monotonic()
-    said = project.fleet("--address", cluster.address, *TRAIN, code=2, **wrong)
-    assert "token" in said
+    codes = {name: client.end() for name, client in clients.items()}
     assert time.monotonic() - start < 300
-    assert project.steps() == {}
+    assert codes == {"ours": 0, "none": 2, "another": 2}, [client.said for client in clients.values()]
+    assert "CPUs: 0" in clients["ours"].said
+    for name in ("none", "another"):
+        assert "token" in clients[name].said.splitlines()[-1]
+        assert "CPUs" not in clients[name].said

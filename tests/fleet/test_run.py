@@ -1,4 +1,4 @@
-"""`ccwm fleet run` on a local Ray: the same as `dvc repro`, only in parallel."""
+"""`ccwm fleet run`: the same as `dvc repro`, only in parallel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 
 import pytest
 from fleet_project import TASK, FleetProject
-from project import DVC
 
 from ccwm.cells import Cell
 
@@ -22,8 +21,8 @@ def test_a_fleet_leaves_what_dvc_repro_leaves(project: FleetProject, sequential:
     project.assert_like(sequential)
     assert set(project.steps().values()) == {1}
     assert len(project.steps()) == len(project.lock()) == 9
-    said = project.command(*DVC, "repro", "--dry")
-    assert [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage")] == ["report"]
+    with project.dvc() as repo:
+        assert [stage.addressing for stage in repo.reproduce(dry=True)] == ["report"]
     record = json.loads((project.root / Cell("train", TASK, "ccwm", 0).record).read_text())
     assert record == {"threads": "1", "nice": os.nice(0), "host": platform.node()}
     assert not list((project.root / ".work" / "fleet" / "arrived").iterdir())

@@ -31,6 +31,8 @@ def project(studied: Project, tmp_path_factory: pytest.TempPathFactory) -> Proje
     return project
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_cell_and_what_it_needs_run_again_at_their_commit(project: Project) -> None:
     path = project.root / "evidence" / "small" / METRICS
     metrics = json.loads(path.read_text())

@@ -1,0 +1,122 @@
+"""What goes to Ray, and what goes again: without Ray's processes, which test_faults.py and test_cluster.py end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_ray import InlineRay
+from project import write_params
+from ray.exceptions import NodeDiedError, RayError
+
+from ccwm.cells import Cell, cells
+from ccwm.fleet import scheduler, worker
+from ccwm.fleet.code import Code
+from ccwm.fleet.progress import Progress
+from ccwm.training.signals import Interrupted, StopRequest
+
+COLLECT = Cell("collect", "maze_two_rooms", seed=0)
+DREAMER, CCWM = (Cell("train", "maze_two_rooms", variant, 0) for variant in ("dreamer", "ccwm"))
+DIED = NodeDiedError("the node died")
+
+
+class FakeHome:
+    """Notes what came home."""
+
+    marker, is_due = "marker", False
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.received, self.settled = root, list[Cell](), 0
+
+    def dvc_places(self) -> tuple[str, bool]:
+        return "cache", False
+
+    def inputs(self, cell: Cell) -> bytes:
+        return b""
+
+    def is_unchanged(self, cell: Cell) -> bool:
+        return False
+
+    def receive(self, cell: Cell, parcel: bytes, key: str) -> None:
+        assert parcel == b"a parcel"
+        self.received.append(cell)
+
+    def settle(self, **_: object) -> None:
+        self.settled = len(self.received)
+
+
+Made = tuple[scheduler.Scheduler, FakeHome]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[InlineRay], Made]:
+    """A scheduler of all cells of two variants, at a Ray of this process."""
+    settings = write_params(tmp_path / "params.yaml", {"study": {"variants": ["dreamer", "ccwm"], "seeds": [0]}})
+    code = Code("0" * 40, b"", b"", (tmp_path / "params.yaml").read_text())
+
+    def make(ray: InlineRay) -> Made:
+        monkeypatch.setattr(scheduler, "ray", ray)
+        monkeypatch.setattr(worker, "run_cell", lambda *_: b"a parcel")
+        home: Any = FakeHome(tmp_path)
+        todo = cells(settings.study)[:-1]
+        return scheduler.Scheduler(home, code, settings, todo, share=(1.0, 0.0), uri="sqlite:///mlflow.db"), home
+
+    return make
+
+
+def run(made: Made, *, signum: int | None = None) -> None:
+    fleet, home = made
+    stop = StopRequest()
+    stop.signum = signum
+    with Progress(home.root, list(fleet._todo), {}) as progress:
+        fleet.run(progress, stop)
+
+
+def test_a_cell_goes_to_ray_after_what_it_needs(made: Callable[[InlineRay], Made]) -> None:
+    ray = InlineRay()
+    fleet, home = made(ray)
+    run((fleet, home))
+    assert fleet.failed == {}
+    assert len(ray.submitted) == len(set(ray.submitted)) == len(home.received) == home.settled == 9
+    for cell in home.received:
+        assert all(ray.submitted.index(str(need)) < ray.submitted.index(str(cell)) for need in cell.needs)
+
+
+def test_the_cells_of_a_dead_node_go_again_and_no_other(
+    made: Callable[[InlineRay], Made], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ray = InlineRay(lost={str(DREAMER): [DIED]})
+    fleet, home = made(ray)
+    run((fleet, home))
+    assert fleet.failed == {}
+    assert len(home.received) == 9
+    assert [ray.submitted.count(str(cell)) for cell in (COLLECT, DREAMER, CCWM)] == [1, 2, 1]
+    assert f"{DREAMER}: the node died; it is run again" in capsys.readouterr().err
+
+
+def test_a_cell_that_is_lost_every_time_fails_with_what_needs_it(made: Callable[[InlineRay], Made]) -> None:
+    ray = InlineRay(lost={str(DREAMER): [DIED] * scheduler.TRIES})
+    fleet, home = made(ray)
+    run((fleet, home))
+    assert ray.submitted.count(str(DREAMER)) == scheduler.TRIES
+    assert {cell.variant for cell in fleet.failed} == {"dreamer"}
+    assert fleet.failed[DREAMER] == "the node died"
+    assert fleet.failed[DREAMER.of("evaluate")] == f"needs {DREAMER}"
+    assert len(home.received) == 5
+
+
+def test_without_a_head_the_fleet_ends_and_keeps_what_has_come_home(made: Callable[[InlineRay], Made]) -> None:
+    fleet, home = made(InlineRay(waits=2))
+    with pytest.raises(RayError, match="the head is gone"):
+        run((fleet, home))
+    assert home.settled == len(home.received) == 2
+
+
+def test_a_signal_ends_it_and_what_has_finished_meanwhile_comes_home(made: Callable[[InlineRay], Made]) -> None:
+    fleet, home = made(InlineRay())
+    with pytest.raises(Interrupted):
+        run((fleet, home), signum=2)
+    assert home.received == [COLLECT]
+    assert home.settled == 1
