@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ccwm.cells import Cell
 from ccwm.ops.statistics import interquartile_mean
+from ccwm.readers import read_object
 from ccwm.report import format, learning
 from ccwm.report.sources import OWN, Source
 from ccwm.report.statistics import estimate
@@ -53,4 +53,4 @@ def _runs(source: Source, cells: Iterable[Cell]) -> Iterator[str]:
     for cell in cells:
         path = source.results.root / cell.record
         if path.is_file():
-            yield str(json.loads(path.read_text())["run_id"])
+            yield str(read_object(path)["run_id"])

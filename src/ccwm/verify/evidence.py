@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from ccwm.cells import PARAMS, Cell, cells
 from ccwm.errors import UserError, did_you_mean
 from ccwm.fleet.code import narrow
+from ccwm.readers import read_object
 from ccwm.report.sources import EVIDENCE, read_source
 from ccwm.verify.compare import Row, compare
 from ccwm.verify.record import Record, read_checkout
@@ -41,7 +41,7 @@ def _chain(cell: Cell) -> list[Cell]:
 
 def _run_again(project: Path, kept: Path, cell: Cell, chain: Sequence[str]) -> Record:
     """The chain in a clone of the cell's commit, with the study's settings."""
-    run = json.loads((kept / cell.record).read_text())
+    run = read_object(kept / cell.record)
     if run["dirty"] == "true":
         raise UserError(f"{cell} ran with uncommitted changes, which no clone has")
     assert cell.seed is not None
