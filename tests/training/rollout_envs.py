@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -115,3 +116,22 @@ class SlowAt4(Slow):
     def act(self) -> None:
         if self.seed == 4:
             super().act()
+
+
+class Fading(gymnasium.Env[np.ndarray, np.ndarray]):
+    """An episode whose length is the seed's; whoever finds a file called `die` deletes it and dies of SIGKILL."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, Any]:
+        super().reset(seed=seed)
+        self.place = self.np_random.uniform(-1, 1, 2)
+        return self.place.astype(np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        with contextlib.suppress(FileNotFoundError):
+            Path("die").unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.place = np.clip(self.place + 0.1 * action, -1, 1)
+        return self.place.astype(np.float32), float(self.place[0]), self.np_random.random() < 0.1, False, {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import io
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,15 +35,49 @@ Hours = Annotated[
 
 @tune.callback(invoke_without_command=True)
 def run(
-    context: typer.Context, study: Study = None, trials: Trials = None, hours: Hours = None, storage: Storage = None
+    context: typer.Context,
+    study: Study = None,
+    trials: Trials = None,
+    hours: Hours = None,
+    storage: Storage = None,
+    fleet: Annotated[
+        int | None, typer.Option(min=1, help="Start so many processes on Ray: here, or at --address (docs/fleet.md).")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="With --fleet, a Ray cluster: auto or HOST:PORT.")] = None,
 ) -> None:
     """Search for better settings: `ccwm tune`, as often at once as there are cores to use."""
     if context.invoked_subcommand is not None:
         return
+    given = {"study": study, "trials": trials, "hours": hours, "storage": storage}
+    settings = search_settings(**given)
+    if fleet is None and address is not None:
+        raise UserError("--address is for --fleet", hint="say how many processes to start there")
+    if fleet is not None:
+        _run_fleet(settings, given, processes=fleet, address=address)
+        return
     from ccwm.tuning.search import search
 
-    folder = search(search_settings(study=study, trials=trials, hours=hours, storage=storage))
+    folder = search(settings)
     console.print(f"Results in {folder}; `ccwm tune apply` writes the winner into {PARAMS}")
+
+
+def _run_fleet(settings: Settings, given: Mapping[str, object], *, processes: int, address: str | None) -> None:
+    """Start processes of this very command without `--fleet`, and wait for them."""
+    from ccwm.fleet.cluster import connected
+    from ccwm.studies.search import RESULTS
+    from ccwm.training.signals import deferred_signals
+
+    arguments = [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
+    with connected(address) as resources, deferred_signals() as stop:
+        from ccwm.fleet.tuning import TuningFleet
+
+        started = TuningFleet(Path.cwd(), settings, arguments, resources, processes=processes)
+        started.run(lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False), stop)
+    for number, reason in started.failed.items():
+        console.print(f"process {number} failed: {reason}", highlight=False, soft_wrap=True, markup=False)
+    if started.failed:
+        raise typer.Exit(1)
+    console.print(f"Results in {RESULTS / settings.tune.study}; `ccwm tune apply` writes the winner into {PARAMS}")
 
 
 @tune.command("show")

@@ -74,6 +74,7 @@ class Home:
         """The random name of this project, by which a host knows whether it shares home's files."""
         path = self.root / MARKER
         if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, uuid.uuid4().hex.encode())
         return path.read_text()
 

@@ -60,7 +60,7 @@ def run_fleet(project: Path, request: Request) -> Outcome:
             with cluster.connected(request.address) as resources, deferred_signals() as stop:
                 from ccwm.fleet.scheduler import Scheduler
 
-                share = _share(settings, resources, request.cpus, request.gpus)
+                share = share_of(settings, resources, request.cpus, request.gpus)
                 scheduler = Scheduler(home, code, settings, todo, share=share, uri=uri)
                 about = {"pid": os.getpid(), "host": platform.node(), "began": time.time(), "commit": code.commit}
                 with Progress(root, todo, about) as progress:
@@ -81,14 +81,17 @@ def _report(root: Path, uri: str) -> None:
     run_command(command, "the report could not be built", root, environment)
 
 
-def _share(settings: Settings, there: dict[str, float], cpus: float | None, gpus: float | None) -> tuple[float, float]:
-    """CPUs and GPUs of a cell: as asked for, else what its settings use."""
+def share_of(
+    settings: Settings, there: dict[str, float], cpus: float | None = None, gpus: float | None = None, *, times: int = 1
+) -> tuple[float, float]:
+    """CPUs and GPUs of a cell: as asked for, else what its settings use; so many cells must fit at once."""
     trainer = settings.trainer
     if gpus is None:
         gpus = float(trainer.devices) if there.get("GPU", 0) and trainer.accelerator != "cpu" else 0.0
     if cpus is None:
-        cpus = float(trainer.threads * (1 if gpus else trainer.devices))
-    for name, wanted in (("CPU", cpus), ("GPU", gpus)):
+        cpus = float(trainer.threads * (1 if gpus else trainer.devices) + settings.train.actors)
+    for name, wanted in (("CPU", cpus * times), ("GPU", gpus * times)):
         if wanted > there.get(name, 0):
-            raise UserError(f"a cell needs {wanted:g} {name}s, the whole cluster has {there.get(name, 0):g}")
+            who = "a cell needs" if times == 1 else f"{times} processes need"
+            raise UserError(f"{who} {wanted:g} {name}s, the whole cluster has {there.get(name, 0):g}")
     return cpus, gpus

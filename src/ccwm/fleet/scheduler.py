@@ -19,6 +19,7 @@ from ccwm.fleet.guard import GRACE
 from ccwm.fleet.home import Home
 from ccwm.fleet.parcel import digest, pack
 from ccwm.fleet.progress import Progress
+from ccwm.settings.agent import Trainer
 from ccwm.settings.schema import Settings
 from ccwm.training.signals import StopRequest
 
@@ -30,6 +31,12 @@ QUEUED = 2
 PINNED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MUJOCO_GL", "PYOPENGL_PLATFORM")
 
 
+def pinned_environment(trainer: Trainer) -> dict[str, str]:
+    """Variables that change bits, as they are here; threads as the settings say where nothing else does."""
+    found = {name: os.environ[name] for name in PINNED if name in os.environ}
+    return {"OMP_NUM_THREADS": str(trainer.threads), **found}
+
+
 class Scheduler:
     """The cells of one run: waiting for others, given to Ray, or finished."""
 
@@ -37,8 +44,7 @@ class Scheduler:
         self, home: Home, code: Code, settings: Settings, todo: list[Cell], *, share: tuple[float, float], uri: str
     ) -> None:
         self._home, self._code, self._todo, self._share = home, code, list(todo), share
-        self._environment = {name: os.environ[name] for name in PINNED if name in os.environ}
-        self._environment.setdefault("OMP_NUM_THREADS", str(settings.trainer.threads))
+        self._environment = pinned_environment(settings.trainer)
         self._uri, (self._cache, self._has_remote) = uri, home.dvc_places()
         self._marker, self._worker = home.marker, md5(Path(worker.__file__))
         self._patch = keep_patch(home.root, code.patch)

@@ -79,7 +79,7 @@ def run_cell(assignment: str, code: list[Any], inputs: bytes, mailbox: Any) -> b
     task = Assignment.model_validate_json(assignment)
     if md5(Path(__file__)) != task.worker:
         raise UserError(f"ccwm on {platform.node()} is another version", hint="update it there, and run again")
-    is_home = OWN_BASE not in os.environ and _reads(Path(task.home) / MARKER) == task.marker
+    is_home = OWN_BASE not in os.environ and sees_home(task.home, task.marker)
     if not is_home and not task.has_remote:
         hint = "share the project's directory with it, or set a DVC remote that it reaches (docs/fleet.md)"
         raise UserError(f"{platform.node()} does not see {task.home}", hint=hint)
@@ -104,7 +104,14 @@ def run_cell(assignment: str, code: list[Any], inputs: bytes, mailbox: Any) -> b
         (slot / "spec.json").write_text(spec.model_dump_json())
         pinned = {**task.environment, "MLFLOW_TRACKING_URI": NOWHERE if spools else task.tracking_uri}
         sent: list[Any] = []
-        ended = _run(slot, pinned, (cell_lock, slot_lock), lambda log: sent.append(mailbox.put.remote(task.cell, log)))
+        ended = run_guarded(
+            ["-m", "ccwm.fleet.slot", str(slot / "spec.json")],
+            root=slot / "project",
+            log=slot / "log",
+            pinned=pinned,
+            locks=(cell_lock, slot_lock),
+            send=lambda log: sent.append(mailbox.put.remote(task.cell, log)),
+        )
         if sent:
             ray.wait(sent[-1:], timeout=PATIENCE)  # the log's end is at home before the result is
         if parcel.is_file():
@@ -164,9 +171,16 @@ def _prepare(slot: Path, task: Assignment, code: dict[str, bytes], base: Path, *
     write_cache_config(root, cache)
 
 
-def _run(slot: Path, pinned: dict[str, str], locks: tuple[int, int], send: Callable[[bytes], object]) -> int:
-    """Run the slot's program until it ends, or until this task is cancelled; returns its exit code."""
-    root, log = slot / "project", slot / "log"
+def run_guarded(
+    arguments: list[str],
+    *,
+    root: Path,
+    log: Path,
+    pinned: dict[str, str],
+    locks: tuple[int, ...],
+    send: Callable[[bytes], object],
+) -> int:
+    """Run Python in a project until it ends, or until this task is cancelled; returns its exit code."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     inherited.pop("OMP_NUM_THREADS", None)  # Ray sets it to the number of CPUs of a task
     environment = {
@@ -179,7 +193,7 @@ def _run(slot: Path, pinned: dict[str, str], locks: tuple[int, int], send: Calla
     alive, hold = _pipe()
     done, report = _pipe()
     guarded = [sys.executable, guard.__file__, str(alive.fileno()), str(report.fileno())]
-    command = [*guarded, sys.executable, "-m", "ccwm.fleet.slot", str(slot / "spec.json")]
+    command = [*guarded, sys.executable, *arguments]
     with log.open("wb") as output, log.open("rb") as written:
         try:
             subprocess.run(
@@ -215,8 +229,9 @@ def _forward(text: bytes, send: Callable[[bytes], object]) -> None:
         send(text)
 
 
-def _reads(path: Path) -> str | None:
+def sees_home(home: str, marker: str) -> bool:
+    """Whether this host shares the project's files."""
     try:
-        return path.read_text()
+        return (Path(home) / MARKER).read_text() == marker
     except OSError:
-        return None
+        return False

@@ -212,6 +212,8 @@ class Train(Section):
     """Episodes of each of these evaluations."""
     log_every: int = Field(50, ge=1)
     """Updates over which logged losses are averaged."""
+    actors: int = Field(0, ge=0, le=64)
+    """Processes that play a cycle during the updates of the cycle before, with its weights; 0 acts without that lag."""
 
 
 class Trainer(Section):

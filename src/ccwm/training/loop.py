@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import resource
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,14 +21,12 @@ from torch import distributed
 
 from ccwm.agents.distributed import own_rows
 from ccwm.agents.learner import Learner
-from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.cells import Cell
-from ccwm.envs.env import TaskEnv
-from ccwm.envs.factory import make_env
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import episode_seed, named_seed
 from ccwm.settings.agent import AgentConfig, Train
+from ccwm.training.acting import Acting, ActingAhead, ActingHere, goal_of_cycle
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.devices import end_with_launcher, launch, lost_rank
 from ccwm.training.finite import NotFinite
@@ -36,7 +34,6 @@ from ccwm.training.history import History, Log
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import CCWM
 from ccwm.training.progress import TrainingProgress
-from ccwm.training.rollouts import play_episode
 from ccwm.training.signals import Interrupted, StopRequest, deferred_signals
 from ccwm.training.update import Updater
 
@@ -102,33 +99,35 @@ def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, 
         store.copy_from(data)
     else:  # now, because the other ranks read the store as soon as they are launched
         store.truncate(state["updater"]["module"]["_extra_state"]["episodes"])
-    env, history = make_env(cell.task, config.env), History(log=log)
-    try:
-        fabric = launch(config.trainer)
-        updater = _make_updater(config, fabric, store, seed=cell.seed)
-        counters = updater.module.counters
-        if state is None:
-            counters.episodes, counters.env_steps = len(store), first_env_steps
-        else:
-            updater.load_state_dict(state["updater"])
-            history.load_state_dict(state["history"])
-        cycles = number_of_cycles(config.train, first_env_steps)
-        progress = TrainingProgress(
-            history,
-            counters,
-            env_steps=config.train.env_steps,
-            updates=updates_after(config.train, cycles),
-            label=label,
+    history, fabric = History(log=log), launch(config.trainer)
+    updater = _make_updater(config, fabric, store, seed=cell.seed)
+    counters = updater.module.counters
+    if state is None:
+        counters.episodes, counters.env_steps = len(store), first_env_steps
+    else:
+        updater.load_state_dict(state["updater"])
+        history.load_state_dict(state["history"])
+    cycles = number_of_cycles(config.train, first_env_steps)
+    progress = TrainingProgress(
+        history,
+        counters,
+        env_steps=config.train.env_steps,
+        updates=updates_after(config.train, cycles),
+        label=label,
+    )
+    with (
+        deferred_signals() as stop,
+        closing(_acting(config, cell.task, updater.module, work / "acting", first_env_steps, stop)) as acting,
+        progress,
+    ):
+        if state is not None:
+            acting.load_state_dict(state["acting"])
+        loop = MainLoop(
+            config, updater, store, cell.seed, stop, acting, history, checkpoints, progress, first_env_steps
         )
-        with deferred_signals() as stop, progress:
-            loop = MainLoop(
-                config, updater, store, cell.seed, stop, env, history, checkpoints, progress, first_env_steps
-            )
-            cost = _timed(loop)
-            loop.evaluate(final=True)
-            loop.save()
-    finally:
-        env.close()
+        cost = _timed(loop)
+        loop.evaluate(final=True)
+        loop.save()
     best = checkpoints.best()
     assert best is not None, "the first evaluation saves one"
     return Trained(updater.module, history, cost, best["module"])
@@ -213,7 +212,7 @@ class Loop:
 class MainLoop(Loop):
     """What the main process does besides: evaluate where it is due, act, report and save."""
 
-    env: TaskEnv
+    acting: Acting
     history: History
     checkpoints: Checkpoints
     progress: TrainingProgress
@@ -230,6 +229,7 @@ class MainLoop(Loop):
                     self.evaluate()
                     counters.evaluated += 1
                 self._play()
+                self.acting.begin_updates()
         except Interrupted:
             self.save()
             _broadcast(self.updater.fabric, [0, 0, 0])  # the other ranks need not wait
@@ -241,6 +241,7 @@ class MainLoop(Loop):
         """Show the progress, too."""
         self.progress.show()
         super().after_update()
+        self.acting.after_update()
 
     def log(self, averages: dict[str, float]) -> None:
         """Report the losses."""
@@ -253,7 +254,13 @@ class MainLoop(Loop):
 
     def save(self) -> None:
         """Write a checkpoint of this very update."""
-        self.checkpoints.save({"updater": self.updater.state_dict(), "history": self.history.state_dict()})
+        self.checkpoints.save(
+            {
+                "updater": self.updater.state_dict(),
+                "history": self.history.state_dict(),
+                "acting": self.acting.state_dict(),
+            }
+        )
 
     def evaluate(self, *, final: bool = False) -> None:
         """A point of the learning curve, where environment steps have crossed a multiple or the weights are final."""
@@ -264,7 +271,7 @@ class MainLoop(Loop):
             if not due and not (final and counters.updates > last["updates"]):
                 return
         seeds = [episode_seed("curve", self.seed, index) for index in range(settings.evaluate_episodes)]
-        played = [play_episode(self.env, self._policy(None), seed, between=self.stop.check) for seed in seeds]
+        played = self.acting.evaluate(seeds)
         returns = [each.total for each in played]
         successes = [each.success for each in played if each.success is not None]
         if np.mean(returns) > max((row["return_mean"] for row in self.history.curve), default=-np.inf):
@@ -282,25 +289,26 @@ class MainLoop(Loop):
     def _play(self) -> None:
         """Play until this cycle's environment steps are reached; the first cycle plays none."""
         counters, settings = self.updater.module.counters, self.config.train
-        goal = min(self.first_env_steps + counters.cycle * settings.update_every, settings.env_steps)
-        while counters.env_steps < goal:
-            seed = episode_seed("episode", self.seed, counters.episodes)
-            policy = self._policy(self.config.actor_critic.exploration)
-            played = play_episode(self.env, policy, seed, between=self.stop.check)
+        while counters.env_steps < goal_of_cycle(settings, counters.cycle, self.first_env_steps):
+            played = self.acting.next_episode()
             self.store.append(played.episode)
             counters.episodes += 1
             counters.env_steps += played.frames
             self.history.add_episode(counters.env_steps, played.total, len(played.episode.reward) - 1)
-
-    def _policy(self, exploration: float | None) -> RecurrentPolicy:
-        learner = self.updater.module.learner
-        return RecurrentPolicy(learner.world_model, learner.actor_critic.actor, exploration=exploration)
 
 
 def open_replay(config: AgentConfig, work: Path, *, read_only: bool = False) -> EpisodeStore:
     """The replay memory of a work directory."""
     capacity = config.replay.capacity // config.env.action_repeat
     return EpisodeStore(work / "replay", capacity=capacity, read_only=read_only)
+
+
+def _acting(
+    config: AgentConfig, task: str, module: CCWM, folder: Path, first_env_steps: int, stop: StopRequest
+) -> Acting:
+    if not config.train.actors:
+        return ActingHere(config, task, module, between=stop.check)
+    return ActingAhead(config, task, module, folder=folder, first_env_steps=first_env_steps, between=stop.check)
 
 
 def _make_updater(config: AgentConfig, fabric: L.Fabric, store: EpisodeStore, *, seed: int) -> Updater:

@@ -11,7 +11,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -27,7 +27,8 @@ from ccwm.errors import UserError
 from ccwm.settings.agent import Env
 
 RESTARTS = 2
-"""How often workers are started again after one of them has died."""
+"""How often workers are started again after one of them has died, before an episode comes back."""
+PERIOD = 0.1
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LP_NUM_THREADS"), "1")
 """A worker computes and renders (Mesa's LP_NUM_THREADS) on one thread: the workers themselves fill the cores."""
 log = logging.getLogger(__name__)
@@ -44,10 +45,6 @@ class Rollout(NamedTuple):
     def total(self) -> float:
         """The episode's return."""
         return float(self.episode.reward.sum(dtype=np.float64))
-
-
-class WorkerDied(Exception):
-    """A worker process ended in the middle of its work; the message says how."""
 
 
 def play_episode(
@@ -90,55 +87,108 @@ def play_episodes(
     """Yield one episode for each seed, in their order, played by up to ``workers`` processes; they change no byte.
 
     ``make_policy`` gets the action size and must be importable by its name, as a class is. Workers end when the
-    generator is closed. If one dies, all are started again and the episodes that were not yielded are replayed.
+    generator is closed.
     """
     workers = min(workers, len(seeds))
     if workers <= 1:
         with contextlib.closing(make_env(task, config)) as env:
             yield from (play_episode(env, make_policy(env.action_size), seed) for seed in seeds)
         return
-    done = restarts = 0
-    while done < len(seeds):
+    hint = "lower collect.workers if memory is short; 1 plays in the stage's own process"
+    with contextlib.closing(EpisodeWorkers(task, config, workers, hint=hint)) as pool:
+        waiting = deque([pool.submit(make_policy, seed) for seed in seeds])
+        while waiting:  # an episode that was yielded takes no more memory
+            yield pool.result(waiting.popleft())
+
+
+class Pending:
+    """An episode that workers play."""
+
+    def __init__(self, play: Callable[[], Rollout]) -> None:
+        self.play = play
+        self.future: Future[Rollout] = Future()
+
+    @property
+    def frames(self) -> int | None:
+        """The simulator frames that it took; None as long as it is played."""
+        ended = self.future.done() and self.future.exception() is None
+        return self.future.result().frames if ended else None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its worker, or another one, died before it was over."""
+        return self.future.done() and isinstance(self.future.exception(), BrokenProcessPool)
+
+
+class EpisodeWorkers:
+    """Processes that play episodes, up to ``workers`` at once, while their owner does something else.
+
+    If one dies, all are started again and the episodes that were not over are replayed.
+    """
+
+    def __init__(self, task: str, config: Env, workers: int, *, hint: str) -> None:
+        self.task, self.config, self.workers, self.hint = task, config, workers, hint
+        self._pending: list[Pending] = []
+        self._deaths = 0
+        self._start()
+
+    def submit(self, make_policy: Callable[[int], Policy], seed: int) -> Pending:
+        """Have an episode played; see ``play_episodes`` for the policy."""
+        pending = Pending(functools.partial(_play_in_worker, self.task, self.config, make_policy, seed))
+        self._pending.append(pending)
+        self._send(pending)
+        return pending
+
+    def result(self, pending: Pending, *, between: Callable[[], None] = lambda: None) -> Rollout:
+        """Wait for an episode; ``between`` is called all the while, and what it raises ends the wait."""
+        while not wait([pending.future], timeout=PERIOD).done or pending.is_lost:
+            between()
+            self.replace_dead()
+        self._pending.remove(pending)
+        self._deaths = 0
+        return pending.future.result()
+
+    def replace_dead(self) -> None:
+        """Start all workers again if one has died."""
+        if not any(pending.is_lost for pending in self._pending):
+            return
+        self._executor.shutdown()  # waits until every process has its exit code
+        death = _how_ended({process.exitcode for process in self._processes})
+        self.close()
+        self._deaths += 1
+        if self._deaths > RESTARTS:
+            message = f"a worker process of {self.task} died {self._deaths} times, the last time {death}"
+            raise UserError(message, hint=self.hint)
+        log.warning("a worker process of %s died %s: restart %d of %d", self.task, death, self._deaths, RESTARTS)
+        self._start()
+        for pending in self._pending:
+            if pending.is_lost:
+                self._send(pending)
+
+    def close(self) -> None:
+        """End the workers, whatever they play."""
+        self._writer.close()
+        self._executor.shutdown(cancel_futures=True)
+        self._reader.close()
+
+    def _start(self) -> None:
+        # Spawned, because a fork is unsafe beside the threads of MLflow and GL.
+        context = multiprocessing.get_context("spawn")
+        # Nothing is ever sent. The writer exists in this process alone: when it is closed, by us or by our death, the
+        # workers read an end of file and exit.
+        self._reader, self._writer = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(self.workers, context, _start_worker, (self._reader,))
+        self._processes: set[multiprocessing.process.BaseProcess] = set()
+
+    def _send(self, pending: Pending) -> None:
+        others = set(multiprocessing.active_children())
         try:
-            for rollout in _play_in_workers(task, config, make_policy, seeds[done:], workers):
-                yield rollout
-                done += 1
-        except WorkerDied as death:
-            if restarts == RESTARTS:
-                raise UserError(
-                    f"a worker process of {task} died {restarts + 1} times, the last time {death}",
-                    hint="lower collect.workers if memory is short; 1 plays in the stage's own process",
-                ) from None
-            restarts += 1
-            log.warning("a worker process of %s died %s: restart %d of %d", task, death, restarts, RESTARTS)
-
-
-def _play_in_workers(
-    task: str, config: Env, make_policy: Callable[[int], Policy], seeds: Sequence[int], workers: int
-) -> Generator[Rollout]:
-    """Yield the episodes of all seeds, or raise WorkerDied."""
-    # Spawned, because a fork is unsafe beside the threads of MLflow and GL.
-    context = multiprocessing.get_context("spawn")
-    # Nothing is ever sent. The writer exists in this process alone: when it is closed, by us or by our death, the
-    # workers read an end of file and exit.
-    reader, writer = context.Pipe(duplex=False)
-    executor = ProcessPoolExecutor(workers, context, _start_worker, (reader,))
-    others = set(multiprocessing.active_children())
-    processes = others
-    try:
-        with _inherited_by_workers():
-            play = functools.partial(_play_in_worker, task, config, make_policy)
-            waiting: deque[Future[Rollout]] = deque(executor.submit(play, seed) for seed in seeds)
-        processes = set(multiprocessing.active_children()) - others
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        executor.shutdown()  # waits until every process has its exit code
-        raise WorkerDied(_how_ended({process.exitcode for process in processes})) from None
-    finally:
-        writer.close()
-        executor.shutdown(cancel_futures=True)
-        reader.close()
+            with _inherited_by_workers():
+                pending.future = self._executor.submit(pending.play)
+        except BrokenProcessPool as error:  # noticed only now; ``replace_dead`` sends it again
+            pending.future = Future()
+            pending.future.set_exception(error)
+        self._processes |= set(multiprocessing.active_children()) - others
 
 
 def _how_ended(codes: set[int | None]) -> str:
