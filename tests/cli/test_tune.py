@@ -44,14 +44,24 @@ def ccwm(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def publish(project: Path, **changes: object) -> None:
     folder = project / "results" / "tune" / "truncation"
     folder.mkdir(parents=True)
-    content = {
-        **dict.fromkeys(Summary.__annotations__),
+    content: Summary = {
         "study": "truncation",
+        "task": "walker_walk",
         "variant": "ccwm-truncated",
+        "overrides": {},
+        "measure": "auc",
+        "measure_title": "mean height",
+        "sampler": "TPE",
+        "pruner": "none",
+        "seeds": [0],
+        "fresh_seeds": [],
+        "space": {},
+        "trials": {"complete": 5},
+        "commits": [],
+        "importance": {},
         "winner": {"trial": 4, "point": WINNER},
-        **changes,
     }
-    (folder / "study.json").write_text(json.dumps(content))
+    (folder / "study.json").write_text(json.dumps({**content, **changes}))
 
 
 def test_apply_changes_one_line_and_keeps_every_comment(project: Path, ccwm: Ccwm) -> None:

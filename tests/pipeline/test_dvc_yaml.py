@@ -25,6 +25,7 @@ EXEMPT = {
     "progress.py": "shows how far a stage is",
     "readers.py": "reads result files, or refuses them",
     "tracking": "opens a stage, and copies its results to MLflow",
+    "training/device_check.py": "refuses devices that are not there",
     "training/progress.py": "shows how far training is",
     "training/signals.py": "ends a stage that has no result yet",
     "training/work_directory.py": "finds the directory to resume in",

@@ -27,10 +27,10 @@ def client(studied: Project) -> MlflowClient:
 
 @pytest.fixture(scope="module")
 def runs(client: MlflowClient, studied: Project) -> dict[str, Run]:
-    """All runs by their stage, of which each was executed once."""
+    """All runs by their stage, of which each was executed once; `study` is the one above the training."""
     experiment = client.get_experiment_by_name("ccwm")
     found = client.search_runs([experiment.experiment_id])
-    assert len(found) == len(STAGES)
+    assert len(found) == len(STAGES) + 1
     return {run.data.tags["stage"]: run for run in found}
 
 
@@ -67,15 +67,17 @@ def test_a_changed_setting_is_shown(edited: Project, repo: Repo) -> None:
 
 
 def test_every_stage_is_one_finished_run(runs: dict[str, Run]) -> None:
-    assert runs.keys() == STAGES.keys()
+    assert runs.keys() == {*STAGES, "study"}
     assert {run.info.status for run in runs.values()} == {"FINISHED"}
     assert {runs[stage].data.tags["variant"] for stage in ("train", *STUDIES)} == {VARIANT}
 
 
-def test_studies_nest_under_the_run_that_trained_their_agent(runs: dict[str, Run]) -> None:
+def test_runs_nest_from_the_report_over_the_study_and_the_training_to_what_is_about_the_agent(
+    runs: dict[str, Run],
+) -> None:
     parents = {stage: run.data.tags.get("mlflow.parentRunId") for stage, run in runs.items()}
-    trained = runs["train"].info.run_id
-    assert parents == {"collect": None, "train": None, "report": None, **dict.fromkeys(STUDIES, trained)}
+    above = {"collect": None, "report": None, "study": "report", "train": "study", **dict.fromkeys(STUDIES, "train")}
+    assert parents == {stage: of and runs[of].info.run_id for stage, of in above.items()}
 
 
 def test_result_files_name_the_run_that_made_them(studied: Project, runs: dict[str, Run]) -> None:

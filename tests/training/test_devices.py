@@ -13,7 +13,8 @@ from project import assert_ended, children_of, is_alive
 
 from ccwm.errors import UserError
 from ccwm.settings.agent import Trainer
-from ccwm.training.devices import is_main_process, launch, lost_rank, one_device
+from ccwm.training.device_check import one_device
+from ccwm.training.devices import is_main_process, launch, lost_rank
 
 CPU = Trainer(accelerator="cpu", threads=1)
 

@@ -53,6 +53,8 @@ def is_held(root: Path) -> bool:
         return True
 
 
+MISSING = ("deleted", "not in cache")
+"""What DVC calls an output that is not there."""
 PATIENCE = 10.0
 """DVC may take a tenth of the time: hundreds of cells take it many seconds to read."""
 
@@ -87,18 +89,32 @@ class Home:
 
     def stale(self, pattern: str = "*") -> list[Cell]:
         """Cells that are to run, in an order in which they can: those that match, and what they need."""
-        self._changed = set(dvc_status(self.root))
+        self._changed = self._status()
         if self._take_arrived():
-            self._changed = set(dvc_status(self.root))
-        stale = dict[Cell, None]()
-        for cell in cells(self.study)[:-1]:
+            self._changed = self._status()
+        every, stale = cells(self.study)[:-1], dict[Cell, None]()
+        for cell in every:
             if str(cell) in self._changed or any(need in stale for need in cell.needs):
                 stale[cell] = None
         wanted = {cell for cell in stale if fnmatchcase(str(cell), pattern)}
-        for cell in reversed(stale):
+        for cell in reversed(every):
             if cell in wanted:
-                wanted.update(cell.needs)
-        return [cell for cell in stale if cell in wanted]
+                lost = [need for need in cell.needs if need not in stale and self._lost(need)]
+                self._changed.update(map(str, lost))
+                wanted.update(lost, (need for need in cell.needs if need in stale))
+        return [cell for cell in every if cell in wanted]
+
+    def _status(self) -> set[str]:
+        """What DVC says has changed; of a study that is kept elsewhere not those whose objects are missing, no more."""
+        found = dvc_status(self.root)
+        if self.mirror is None:
+            return set(found)
+        objects = {path for entry in self.entries.values() for path in _objects(entry)}
+        return {name for name, changes in found.items() if any(_is_change(of, objects) for of in changes)}
+
+    def _lost(self, cell: Cell) -> bool:
+        """Whether an object of a finished cell is not here."""
+        return any(not (self.root / path).exists() for path in _objects(self.entries[str(cell)]))
 
     def is_unchanged(self, cell: Cell) -> bool:
         """Whether a cell that only ran behind others may stay: what they made is what it has read before."""
@@ -210,6 +226,22 @@ class Home:
         layout.dump({"schema": "2.0", "stages": entries}, text)
         for root in filter(None, (self.root, self.mirror)):
             write_atomically(root / DVC_LOCK, text.getvalue().encode())
+
+
+def _objects(entry: dict[str, Any]) -> list[str]:
+    """The outputs of a lock entry that git does not keep: directories."""
+    return [out["path"] for out in entry["outs"] if out["md5"].endswith(".dir")]
+
+
+def _is_change(change: Any, objects: set[str]) -> bool:
+    """Whether one of DVC's changes of a stage is more than objects that are missing."""
+    if not isinstance(change, dict):
+        return True
+    return any(
+        state not in MISSING or path not in objects
+        for paths in change.values()
+        for path, state in (paths.items() if isinstance(paths, dict) else [(str(paths), "")])
+    )
 
 
 def _write_files(root: Path, files: dict[str, bytes]) -> None:

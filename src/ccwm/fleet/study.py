@@ -53,4 +53,6 @@ def lay_out_study(project: Path, into: Path, *, preset: str | None, commit: str 
         shutil.copyfile(kept / DVC_LOCK, root / DVC_LOCK)
     if (kept / "results").is_dir():
         shutil.copytree(kept / "results", root / "results", dirs_exist_ok=True)
+    command = [sys.executable, "-m", "dvc", "checkout", "--allow-missing", "--force", "--quiet"]
+    run_command(command, "the study's objects could not be laid out", root)  # a fresh clone of the project has none
     return code

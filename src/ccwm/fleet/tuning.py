@@ -19,7 +19,7 @@ from ccwm.fleet.worker import Mailbox, run_guarded, sees_home
 from ccwm.settings.schema import Settings
 from ccwm.settings.section import Section
 from ccwm.tracking.store import connect, tracking_uri
-from ccwm.training.devices import one_device
+from ccwm.training.device_check import one_device
 from ccwm.training.signals import StopRequest
 from ccwm.tuning.storage import study_folder
 

@@ -19,7 +19,8 @@ from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.factory import make_env
 from ccwm.settings.agent import AgentConfig, Env
 from ccwm.structs import Batch
-from ccwm.training.devices import launch, one_device
+from ccwm.training.device_check import one_device
+from ccwm.training.devices import launch
 from ccwm.training.loop import build_module
 from ccwm.training.module import CCWM
 from ccwm.training.update import Updater

@@ -43,6 +43,7 @@ FIELDS: dict[str, dict[str, type]] = {
     "tags": {"values": dict},
     "artifact": {"file": str},
     "agent": {"file": str, "name": str},
+    "adopt": {"runs": list},
     "status": {"value": str},
 }
 """What a record of each kind has beside its time."""

@@ -71,7 +71,7 @@ def stage_settings(cell: Cell, *, renders: bool = True) -> Settings:
     if renders and needs_gl(cell.task, settings.env):
         probe()
     if "trainer" in STAGES[cell.stage]:
-        from ccwm.training.devices import check_devices, one_device  # torch, which the other stages need not
+        from ccwm.training.device_check import check_devices, one_device  # torch, which the other stages need not
 
         check_devices(settings.trainer if cell.stage == "train" else one_device(settings.trainer))
     return settings
