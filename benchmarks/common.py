@@ -20,7 +20,8 @@ from ccwm.progress import counter
 from ccwm.settings.agent import AgentConfig
 from ccwm.settings.schema import Settings
 from ccwm.training.collect import RandomReturn, collect_random
-from ccwm.training.devices import launch, one_device
+from ccwm.training.device_check import one_device
+from ccwm.training.devices import launch
 from ccwm.training.history import Log, summarise, write_history
 from ccwm.training.loop import Trained, build_module, train
 from ccwm.training.memory import keep_freed_memory

@@ -61,6 +61,7 @@ def test_a_study_beside_the_project_is_kept_in_its_own_directory(project: FleetP
     for made in (".work/fleet", ".dvc/cache"):  # as in a fresh clone, which has the small results alone
         shutil.rmtree(project.root / made)
     assert "no cell is stale" in project.fleet("--into", "evidence/small")
+    shutil.rmtree(project.root / ".work" / "fleet")
     (kept / f"results/evaluate/{TASK}/ccwm/0/metrics.json").unlink()
     said = project.fleet("--into", "evidence/small")
     assert "3 of 3 stale cells are done" in said  # it needs data and an agent, which are made again
