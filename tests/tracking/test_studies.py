@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from mlflow import MlflowClient
 from tracking_helpers import CELL, Outage, Server, StartRun
 
@@ -40,12 +41,16 @@ def test_a_study_is_a_run_between_the_report_and_its_trainings(
 
 
 def test_an_unreachable_store_gets_its_studies_later(
-    server: Server | Outage, start_run: StartRun, client: Callable[[], MlflowClient]
+    server: Server | Outage,
+    start_run: StartRun,
+    client: Callable[[], MlflowClient],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     server.kill()
     with start_run(Cell("report"), timeout=1.0) as report:
         log_studies(report, Tracking(), [summary(), summary()], spool=SPOOL)
     assert len(list(SPOOL.glob("*/spool.json"))) == 3
+    assert capsys.readouterr().err.count("the runs of studies are kept in") == 1
     server.start()
     assert len(sync(SPOOL).sent) == 3
     store = client()

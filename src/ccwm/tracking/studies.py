@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from ccwm.cells import WORK
 from ccwm.report.summaries import Summary
 from ccwm.settings.schema import Tracking
-from ccwm.tracking.outbox import Outbox
+from ccwm.tracking.outbox import Outbox, root_cause
 from ccwm.tracking.run import Run
 from ccwm.tracking.spool import Identity, Spool
 
@@ -34,6 +35,8 @@ def log_studies(above: Run, tracking: Tracking, found: Iterable[Summary], *, spo
         try:
             if reached:
                 Outbox(opened).drain()
-        except Exception:  # any failure of a store leaves the spool as it is, to be sent another time
+        except Exception as error:  # any failure of a store leaves the spool as it is, to be sent another time
             reached = False
+            kept = f"the runs of studies are kept in {spool}: `ccwm tracking sync` sends them"
+            print(f"tracking store unreachable ({root_cause(error)}); {kept}", file=sys.stderr, flush=True)
         opened.close()
