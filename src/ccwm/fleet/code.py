@@ -14,6 +14,7 @@ from ccwm.cells import PARAMS, WORK
 from ccwm.errors import UserError
 from ccwm.files import write_atomically
 from ccwm.fleet.parcel import digest
+from ccwm.settings.presets import PRESETS
 
 PATCHES = WORK / "patches"
 """Uncommitted changes that cells ran with."""
@@ -49,6 +50,11 @@ def capture(root: Path, *, commit: str | None = None, params: str | None = None)
     objects = _git(root, "rev-list", "--objects", "--max-count=1", head)
     pack = _git(root, "pack-objects", "--stdout", "-q", stdin=b"\n".join(line[:40] for line in objects.splitlines()))
     return Code(head, pack, patch, params if params is not None else (root / PARAMS).read_text())
+
+
+def presets_at(root: Path, commit: str) -> bytes:
+    """The directory of presets at a commit, as a tar."""
+    return _git(root, "archive", commit, "--", str(PRESETS))
 
 
 def lay_out(code: Code, root: Path) -> None:

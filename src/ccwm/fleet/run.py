@@ -17,6 +17,7 @@ from ccwm.fleet.home import Home, held
 from ccwm.fleet.progress import Progress
 from ccwm.fleet.study import lay_out_study, study_root
 from ccwm.settings.loading import load_settings
+from ccwm.settings.parsing import parse, read_yaml
 from ccwm.settings.schema import Settings
 from ccwm.training.signals import deferred_signals
 
@@ -49,10 +50,10 @@ def run_fleet(project: Path, request: Request) -> Outcome:
     root = study_root(project, request.into)
     with held(root):
         if request.into is None:
-            code = capture(project)
+            code, settings = capture(project), load_settings(root / PARAMS)
         else:
             code = lay_out_study(project, request.into, preset=request.preset, commit=request.commit)
-        settings = load_settings(root / PARAMS)
+            settings = parse(read_yaml(root / PARAMS), where=str(root / PARAMS))  # older code has fewer keys
         home = Home(root, settings.study, mirror=request.into and project / request.into)
         todo, failed, uri = home.stale(request.pattern), dict[Cell, str](), tracking_uri()
         if todo:

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tarfile
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ccwm.cells import PARAMS, run_command
 from ccwm.errors import UserError
 from ccwm.files import write_atomically
 from ccwm.fleet import FLEET
-from ccwm.fleet.code import Code, capture, lay_out, write_cache_config
+from ccwm.fleet.code import Code, capture, lay_out, presets_at, write_cache_config
 from ccwm.fleet.slot import DVC_LOCK
-from ccwm.settings.presets import load_preset, preset_text
+from ccwm.settings.presets import PRESETS, load_preset, preset_text
 
 EVIDENCE = Path("evidence")
 
@@ -39,9 +42,12 @@ def lay_out_study(project: Path, into: Path, *, preset: str | None, commit: str 
     """Bring a study's clone to the code, the settings and the results that it has to start from."""
     kept, root = project / into, study_root(project, into)
     if preset is not None:
-        load_preset(preset)
+        text = _preset_text(project, preset, commit)
+        if (kept / PARAMS).is_file() and (kept / PARAMS).read_text() != text:
+            hint = f"`ccwm fleet run --into {into}` goes on with them; delete the file to begin anew"
+            raise UserError(f"{into / PARAMS} has other settings than the preset {preset!r}", hint=hint)
         kept.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept / PARAMS, preset_text(preset).encode())
+        write_atomically(kept / PARAMS, text.encode())
     if not (kept / PARAMS).is_file():
         raise UserError(f"{into / PARAMS} is missing", hint="write it, or name a preset")
     code = capture(project, commit=commit, params=(kept / PARAMS).read_text())
@@ -56,3 +62,13 @@ def lay_out_study(project: Path, into: Path, *, preset: str | None, commit: str 
     command = [sys.executable, "-m", "dvc", "checkout", "--allow-missing", "--force", "--quiet"]
     run_command(command, "the study's objects could not be laid out", root)  # a fresh clone of the project has none
     return code
+
+
+def _preset_text(project: Path, preset: str, commit: str | None) -> str:
+    """A preset's settings, as the commit has it whose code will read them."""
+    if commit is None:
+        load_preset(preset)
+        return preset_text(preset)
+    with TemporaryDirectory() as folder, tarfile.open(fileobj=BytesIO(presets_at(project, commit))) as archive:
+        archive.extractall(folder, filter="data")
+        return preset_text(preset, Path(folder) / PRESETS)
