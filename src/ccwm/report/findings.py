@@ -16,9 +16,11 @@ from ccwm.report.words import say
 from ccwm.training.history import read_curve, read_metrics
 
 SAID = {"behind": "more slowly than", "ahead": "faster than", "level": "with no clear difference from"}
-NORMAL = {baseline.YES: "normal", baseline.NO: "below it", baseline.UNKNOWN: "unknown"}
+NORMAL = {baseline.YES: "normal", baseline.NO: "below it", baseline.UNKNOWN: "too uncertain to call"}
 SHOWN = 3
 """Variants that the first sentences speak of."""
+NAMED = 2
+"""Tasks that the first sentences name; of more they give the number."""
 ENOUGH = 3
 """Seeds below which a task is not spoken of, as long as another has as many."""
 
@@ -65,15 +67,21 @@ def side(of: Estimate) -> str:
     return "ahead" if (of.low or 0.0) > 0 else "behind" if (of.high or 0.0) < 0 else "level"
 
 
+def tasks_of(sides: dict[str, str], name: str) -> str:
+    """The tasks of one side: by name where there are few, else how many."""
+    tasks = [task for task, of in sides.items() if of == name]
+    return format.listing(tasks) if len(sides) <= NAMED else f"{len(tasks)} of {len(sides)} tasks"
+
+
 def sentence(source: Source, variant: str, found: Gap) -> str:
     """`From states at 30,000 environment steps, 3 seeds: ccwm learned more slowly than dreamer on 2 of 2 tasks …`."""
-    reference, overall, total = source.results.reference, found.overall, len(found.tasks)
+    reference, overall = source.results.reference, found.overall
     seeds = format.count(min(of.n for of in found.tasks.values()), "seed")
     scale = f"{format.inputs(source.observation)} at {found.env_steps:,} environment steps, {seeds}"
-    counts = Counter(side(of) for of in found.tasks.values()).most_common()
-    (most, n), *rest = counts
-    parts = [f"{SAID[most]} {reference} on {n} of {format.count(total, 'task')}"]
-    parts += [f"{SAID[name].rsplit(' ', 1)[0]} on {n}" for name, n in rest]
+    sides = {task: side(of) for task, of in found.tasks.items()}
+    (most, _), *rest = Counter(sides.values()).most_common()
+    parts = [f"{SAID[most]} {reference} on {tasks_of(sides, most)}"]
+    parts += [f"{SAID[name].rsplit(' ', 1)[0]} on {tasks_of(sides, name)}" for name, _ in rest]
     size = format.signed(overall.mean)
     within = "no interval" if overall.low is None else f"95% {format.interval(overall.low, overall.high)} over seeds"
     said = {"scale": scale[0].upper() + scale[1:], "variant": variant, "parts": format.listing(parts)}
