@@ -23,7 +23,7 @@ def test_points_are_of_the_steps_that_all_seeds_have(tmp_path: Path) -> None:
     record = tmp_path / Cell("train", "walker_walk", "ccwm", 1).record
     record.write_text(json.dumps({"run_id": "abc"}))
     (found,) = summaries([source(tmp_path, tasks=("walker_walk",), seeds=4)])
-    assert found.title.endswith("ccwm · walker_walk · 4 seeds")
+    assert found.title.startswith("ccwm · walker_walk · 4 seeds")
     assert found.tags["variant"] == "ccwm"
     assert found.runs == ["abc"]
     assert found.points.keys() == {0, 200}

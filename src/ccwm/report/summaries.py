@@ -20,7 +20,7 @@ class Summary(NamedTuple):
     """All seeds of a task and variant."""
 
     title: str
-    """`ccwm · walker_walk · 3 seeds`, behind the name of a study that is not the project's own."""
+    """`ccwm · walker_walk · 3 seeds`, then the name of a study that is not the project's own."""
     tags: dict[str, str]
     points: dict[int, dict[str, float]]
     """By environment steps that all seeds were evaluated at: mean, 95% t interval and interquartile mean."""
@@ -35,7 +35,7 @@ def summaries(sources: Iterable[Source]) -> Iterator[Summary]:
             curves = source.results.load("train", task, read_curve, learning.FILES)
             for variant, found in curves.items():
                 seeds = format.count(len(found), "seed")
-                title = " · ".join((*([source.name] if source.name != OWN else ()), variant, task, seeds))
+                title = " · ".join((variant, task, seeds, *([source.name] if source.name != OWN else ())))
                 tags = {"stage": "study", "study": source.name, "task": task, "variant": variant}
                 returns = [dict(zip(of["env_steps"], of["return_mean"], strict=True)) for of in found.values()]
                 shared = sorted(set.intersection(*map(set, returns)))

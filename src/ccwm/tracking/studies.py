@@ -15,19 +15,17 @@ from ccwm.tracking.run import Run
 from ccwm.tracking.spool import Identity, Spool
 
 
-def log_studies(above: Run, tracking: Tracking, found: Iterable[Summary], *, spool: Path = WORK / "spool") -> None:
-    """A run for each summary, below ``above`` and over the trainings that it is about.
+def log_studies(report: Run, tracking: Tracking, found: Iterable[Summary], *, spool: Path = WORK / "spool") -> None:
+    """A run for each summary, over the trainings that it is about; its tag `report` names the run that made it.
 
-    Each is on disk before it is sent. After the first failure of the store the others stay there, and `ccwm tracking
-    sync` sends them.
+    It has no parent: MLflow's charts leave out the runs below one that is folded up. Each is on disk before it is sent.
+    After the first failure of the store the others stay there, and `ccwm tracking sync` sends them.
     """
     reached = True
     for summary in found:
-        identity = Identity(
-            id=uuid.uuid4().hex, experiment=tracking.experiment, name=summary.title, parent=above.run_id
-        )
+        identity = Identity(id=uuid.uuid4().hex, experiment=tracking.experiment, name=summary.title)
         opened = Spool(spool / identity.id, identity)
-        opened.append("tags", values=dict(summary.tags))
+        opened.append("tags", values={**summary.tags, "report": report.run_id})
         for env_steps, values in summary.points.items():
             opened.append("metrics", env_steps=env_steps, values=dict(values))
         opened.append("adopt", runs=list(summary.runs))
