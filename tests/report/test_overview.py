@@ -26,6 +26,12 @@ def test_the_words_follow_the_interval(difference: Estimate, said: str) -> None:
     assert said in difference_words("ccwm", "dreamer", difference, "seeds")
 
 
+def test_episodes_of_one_seed_decide_nothing_about_variants() -> None:
+    said = difference_words("ccwm", "dreamer", Estimate(-5.0, 1.0, -8.0, -2.0, 10), "episodes")
+    assert "no verdict" in said
+    assert "behind" not in said
+
+
 def test_the_head_has_finding_budget_and_outcome(report: Report) -> None:
     got = head(report)
     assert "20,000 environment steps" in got["findings"][0]

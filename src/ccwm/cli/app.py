@@ -6,6 +6,7 @@ import typer
 
 from ccwm.cli.data import data
 from ccwm.cli.doctor import doctor
+from ccwm.cli.findings import findings
 from ccwm.cli.fleet import fleet
 from ccwm.cli.gl import gl
 from ccwm.cli.params import params
@@ -20,7 +21,7 @@ from ccwm.cli.verify import verify
 from ccwm.errors import run_main
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="World models that learn from retracing.")
-for command in (preset, plan, doctor, gl, ui, verify, play):
+for command in (preset, plan, doctor, gl, findings, ui, verify, play):
     app.command()(command)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(run)
 for name, group in {"params": params, "data": data, "tracking": tracking, "tune": tune, "fleet": fleet}.items():

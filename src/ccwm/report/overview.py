@@ -64,12 +64,14 @@ def outcome(results: Results, task: str) -> str:
 
 
 def difference_words(variant: str, reference: str, difference: Estimate, pairs: str) -> str:
-    """The verdict on a difference: clear only where its 95% interval leaves out zero."""
+    """The verdict on a difference: clear only where its 95% interval over seeds leaves out zero."""
     about = {"variant": variant, "reference": reference, "size": format.signed(difference.mean)}
     low, high = difference.low, difference.high
     if low is None or high is None:
         return say("head", "pair", **about)
     about["paired"] = f"95% interval {format.interval(low, high)}, {difference.n} paired {pairs}"
+    if pairs == "episodes":  # of one agent each: they say nothing about other seeds
+        return say("head", "agents", **about)
     if low <= 0 <= high:
         return say("head", "level", **about)
     return say("head", "ahead" if low > 0 else "behind", **{**about, "size": format.number(abs(difference.mean))})

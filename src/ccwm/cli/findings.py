@@ -1,0 +1,62 @@
+"""`ccwm findings`: what all results say, those in ``evidence/`` included, without building the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ccwm.cells import PARAMS
+from ccwm.settings.loading import load_settings
+
+if TYPE_CHECKING:
+    from ccwm.report.claims import Tiers
+    from ccwm.report.ledger import Answer, Line
+
+
+def findings(
+    every: Annotated[bool, typer.Option("--all", help="List the claims that have not run, too.")] = False,
+) -> None:
+    """Print what was found, the returns of every study, and a verdict on each of the paper's claims."""
+    from ccwm.report import ledger, overview
+    from ccwm.report.claims import load_claims
+    from ccwm.report.findings import findings as found
+    from ccwm.report.sources import all_sources
+
+    console, paper = Console(), load_claims(Path("claims.yaml"))
+    sources = all_sources(Path(), load_settings(PARAMS))
+    for sentence in found(sources, paper) or ["Nothing has been run."]:
+        console.print(Text(sentence, "bold"))
+    for source in sources:
+        for task in source.results.study.tasks:
+            if source.results.cells("evaluate", task=task):
+                console.print(Text(f"{source.name}, {task}: {overview.outcome(source.results, task)}"))
+    lines = ledger.load(sources, paper)
+    for tier, of in reversed([*paper.tiers]):
+        console.print(Text(f"{of.title}: {ledger.summary(lines, tier)}", "bold"))
+    if shown := [line for line in lines if every or any(of.ours for of in line.answers.values())]:
+        console.print(claims_table(shown, paper.tiers))
+
+
+def claims_table(lines: list[Line], tiers: Tiers) -> Table:
+    """A row for each claim: its words and tasks, and what each tier says."""
+    order = [name for name, _ in reversed([*tiers])]
+    shown = Table("claim", *(getattr(tiers, tier).title for tier in order), show_lines=True)
+    for claim, tasks, answers in lines:
+        shown.add_row(f"{claim.says} [{', '.join(tasks)}]", *(answer_text(answers[tier]) for tier in order))
+    return shown
+
+
+def answer_text(of: Answer) -> str:
+    """The verdict, our numbers and their scale, or what is missing."""
+    from ccwm.report.ledger import basis, ours_words
+
+    asked = of.asked
+    if asked is None or not of.ours:
+        return f"{of.verdict}: {of.reason}"
+    numbers = "; ".join(f"{row['task']} {ours_words(asked, row)}" for row in of.ours)
+    return f"{of.verdict}: {numbers}; {of.reason} ({basis(of)})"
