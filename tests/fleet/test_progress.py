@@ -52,6 +52,19 @@ def test_the_time_left_is_the_work_left_over_the_cells_at_once(tmp_path: Path, c
         assert seconds_left(shown.rows) == pytest.approx(120.0)
 
 
+def test_no_time_is_told_before_a_training_has_a_pace(tmp_path: Path, clock: list[float]) -> None:
+    first = Cell("collect", "maze", None, 0)
+    with Progress(tmp_path, [first, *CELLS[:2]], {}) as shown:
+        shown.log(str(first), b"x")
+        clock[0] += 10
+        shown.end(str(first), "done")
+        assert seconds_left(shown.rows) is None  # 10 s say nothing about two trainings
+        shown.log(FIRST, b"0/100 steps")
+        clock[0] += 60
+        shown.log(FIRST, b"50/100 steps")
+        assert seconds_left(shown.rows) == pytest.approx(60.0 + 120.0)  # half of one, the whole of the other
+
+
 def test_a_cell_that_is_begun_again_keeps_its_log(tmp_path: Path) -> None:
     with Progress(tmp_path, CELLS, {}) as shown:
         shown.begin(FIRST)

@@ -144,7 +144,7 @@ def read_status(root: Path) -> dict[str, Row]:
 
 
 def seconds_left(rows: dict[str, Row]) -> float | None:
-    """Work that is left over the number of cells that run at once."""
+    """Work that is left over the number of cells that run at once; None until it is known what a training takes."""
     finished: dict[str, list[float]] = {}
     for row in rows.values():
         if row.state == "done" and row.seconds is not None:
@@ -156,6 +156,8 @@ def seconds_left(rows: dict[str, Row]) -> float | None:
         if row.state == "running" and left is not None and row.stage not in usual:
             usual[row.stage] = (time.time() - row.began) + left
     parts = [row.seconds_left(usual.get(row.stage)) for row in open_rows]
+    if any(part is None and row.stage == "train" for row, part in zip(open_rows, parts, strict=True)):
+        return None  # nearly all of the work
     known = [part for part in parts if part is not None]
     running = sum(row.state == "running" for row in open_rows)
     return max(sum(known) / max(running, 1), max(known)) if known else None
