@@ -75,9 +75,9 @@ def measure(settings: Settings, cell: Cell, root: Path) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "untrained_return": trained.history.curve[0]["return_mean"],
         **returns.summarise(rows, chance, best=best)._asdict(),
-        **predict(agent, settings, cell, root),
+        **(predict(agent, settings, cell, root) if agent.has_world_model else {}),
         "curve": [{name: row[name] for name in CURVE if name in row} for row in trained.history.curve],
-        "settings": settings.agent.flat(),
+        "settings": settings.agent_config.flat(),
     }
 
 

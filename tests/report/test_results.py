@@ -11,6 +11,7 @@ from ccwm.errors import UserError
 from ccwm.files import md5
 from ccwm.report.results import MEASURED, READERS
 from ccwm.studies.returns import read_metrics
+from ccwm.studies.without_model import write_without_model
 
 from .results_tree import results, study, write_returns, write_tree
 
@@ -34,6 +35,17 @@ def test_cells_that_are_there_and_those_that_are_not(tmp_path: Path) -> None:
     loaded = found.load("evaluate", "walker_walk", read_metrics)
     assert {variant: [cell.seed for cell in of] for variant, of in loaded.items()} == {"ccwm": [1]}
     assert loaded["ccwm"][there].return_mean == 1.5
+
+
+def test_an_agent_without_a_world_model_is_expected_in_no_study_of_one(tmp_path: Path) -> None:
+    found = results(tmp_path, seeds=1)
+    first, second = found.expected("rollout-viz")
+    (tmp_path / second.results).mkdir(parents=True)
+    write_without_model(tmp_path / second.results)
+    assert found.expected("rollout-viz") == [first]
+    assert found.missing("rollout-viz") == [str(first)]
+    assert found.damaged("rollout-viz") == {}
+    assert found.expected("evaluate") == [first.of("evaluate"), second.of("evaluate")]
 
 
 def test_a_broken_file_is_named_with_the_cell_to_run_again(tmp_path: Path) -> None:

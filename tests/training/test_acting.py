@@ -16,7 +16,6 @@ import pytest
 import torch
 from project import write_params
 
-from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.cells import Cell
 from ccwm.envs.factory import make_env
 from ccwm.replay.store import EpisodeStore
@@ -40,7 +39,7 @@ FIRST = 4
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A working directory with random episodes in `train`; the actors inherit it."""
     folder = tmp_path_factory.mktemp("acting")
-    config = write_params(folder / "params.yaml", {"env": {"observation": "state"}}).agent
+    config = write_params(folder / "params.yaml", {"env": {"observation": "state"}}).agent_config
     collect_random(CELL.task, folder, parts={"train": FIRST}, env=config.env, seed=0, advance=lambda: None)
     with chdir(folder):
         yield folder
@@ -68,7 +67,7 @@ def run(name: str, *, actors: int, log: Log = lambda *_: None) -> Trained:
         "log_every": 3,
         "actors": actors,
     }
-    config = write_params(Path("params.yaml"), {"env": {"observation": "state"}, "train": settings}).agent
+    config = write_params(Path("params.yaml"), {"env": {"observation": "state"}, "train": settings}).agent_config
     with hidden_progress():
         return train(config, CELL, data=Path("train"), work=Path(name), log=log, label="")
 
@@ -125,10 +124,8 @@ def test_a_cycle_is_played_with_the_weights_of_the_cycle_before(
 
 def actions(module: CCWM, index: int) -> np.ndarray:
     """Those of an episode with the weights of a module."""
-    learner, config = module.learner, module.learner.config
-    exploration = config.actor_critic.exploration
-    policy = RecurrentPolicy(learner.world_model, learner.actor_critic.actor, exploration=exploration)
-    return play_episode(make_env(CELL.task, config.env), policy, episode_seed("episode", 0, index)).episode.action
+    policy, env = module.learner.policy(explore=True), make_env(CELL.task, module.learner.config.env)
+    return play_episode(env, policy, episode_seed("episode", 0, index)).episode.action
 
 
 @pytest.mark.parametrize(("metric", "ahead"), [("episode/return", 0), ("model/observation", 1)])

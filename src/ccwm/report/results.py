@@ -16,6 +16,7 @@ from ccwm.readers import BadResult, MissingResult, read_object
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Study
 from ccwm.studies import components, embeddings, prediction, retracing, returns, transfer, truncation
+from ccwm.studies.without_model import has_world_model
 from ccwm.training import collect, history
 
 MEASURED = tuple(stage for stage in STAGES if stage != "report")
@@ -62,9 +63,15 @@ class Results:
         return self.study.variants[0]
 
     def expected(self, stage: str, *, task: str | None = None, variant: str | None = None) -> list[Cell]:
-        """Every cell that the stage should fill; a task or variant narrows it."""
-        every = cells(self.study, stage)
-        return [cell for cell in every if task in (None, cell.task) and variant in (None, cell.variant)]
+        """Every cell that the stage should fill; a task or variant narrows it.
+
+        Where rollout-viz found no world model it had nothing to fill.
+        """
+        every = [cell for cell in cells(self.study, stage) if task in (None, cell.task)]
+        return [cell for cell in every if variant in (None, cell.variant) and self._has_content(cell)]
+
+    def _has_content(self, cell: Cell) -> bool:
+        return cell.stage != "rollout-viz" or has_world_model(self.root / cell.results)
 
     def damage(self, cell: Cell) -> str:
         """Which file of a cell is not what its run has written, or cannot be read; empty where none is."""
