@@ -74,6 +74,7 @@ def test_all_other_stages_take_it(trained: Project) -> None:
     trained.run("report")
     page = (trained.root / "report" / "report.md").read_text()
     assert "sac" in page
-    prediction = (trained.root / "report" / "tables" / "prediction.csv").read_text()
-    assert "ccwm" in prediction
-    assert "sac" not in prediction
+    for name in ("prediction", "retracing"):
+        table = (trained.root / "report" / "tables" / f"{name}.csv").read_text()
+        assert "ccwm" in table
+        assert "sac" not in table

@@ -15,12 +15,15 @@ import numpy as np
 import pytest
 import torch
 from project import write_params
+from safetensors.torch import save_file
+from tiny_learner import ACTIONS, NUMBERS
+from tiny_sac import tiny_sac
 
 from ccwm.cells import Cell
 from ccwm.envs.factory import make_env
 from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import episode_seed
-from ccwm.training.acting import ActingAhead, ActingHere, goal_of_cycle
+from ccwm.training.acting import ActingAhead, ActingHere, acting_weights, goal_of_cycle, load_policy
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.collect import collect_random
 from ccwm.training.history import Log
@@ -168,3 +171,18 @@ def test_a_trainer_that_was_killed_resumes_to_the_bit(folder: Path, clean: Train
     assert saved is not None
     assert saved["updater"]["module"]["_extra_state"]["updates"] == 8
     assert_same(clean, run("killed", actors=1), "killed")
+
+
+def test_the_policy_of_any_kind_is_loaded_from_its_acting_weights(tmp_path: Path) -> None:
+    """The weights that a worker gets, of a SAC agent: its actor's alone."""
+    learner, path = tiny_sac(seed=4), tmp_path / "weights.safetensors"
+    about = {"config": learner.config.model_dump_json(), "observation_shape": str(NUMBERS)}
+    save_file(acting_weights(learner), path, metadata=about)
+    assert all(name.startswith("networks.actor.") for name in acting_weights(learner))
+    state = np.random.default_rng(0).standard_normal(NUMBERS, dtype=np.float32)
+    for explore in (False, True):
+        policies = [load_policy(path, explore, ACTIONS), learner.policy(explore=explore)]
+        for policy in policies:
+            policy.reset(3)
+        one, other = (policy.act(state) for policy in policies)
+        assert np.array_equal(one, other)

@@ -19,7 +19,7 @@ from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.cells import Cell
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.agent import AgentConfig, Train
-from ccwm.training import loop
+from ccwm.training import kinds
 from ccwm.training.checkpoints import Checkpoints, OtherCheckpoint
 from ccwm.training.collect import collect_random
 from ccwm.training.finite import NotFinite
@@ -147,7 +147,7 @@ def test_skill_is_measured_on_all_windows_of_a_batch(
     monkeypatch.setattr(
         ModelBasedLearner, "retrace_skill", lambda learner, batch: seen.append(batch.reward.shape[1]) or {}
     )
-    monkeypatch.setattr(loop, "own_rows", lambda batch: slice(1))
+    monkeypatch.setattr(kinds, "own_rows", lambda batch: slice(1))
     run(data, tmp_path, {"env_steps": 80})
     assert seen == [2, 2]  # at the beginning and at the end
 
