@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,12 +7,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from ccwm.errors import UserError
-from ccwm.files import md5
-from ccwm.report.results import MEASURED, READERS
+from ccwm.report.results import MEASURED, READERS, Results
 from ccwm.studies.returns import read_metrics
 from ccwm.studies.without_model import write_without_model
 
-from .results_tree import results, study, write_returns, write_tree
+from .results_tree import results, study, sums, write_returns, write_tree
 
 
 def test_the_stages_are_those_with_results() -> None:
@@ -85,18 +83,29 @@ def test_a_damaged_cell_is_named_and_in_no_list(tmp_path: Path, kind: str) -> No
 
 @pytest.mark.parametrize("told_by", ["run.json", "dvc.lock"])
 def test_another_number_than_the_run_wrote_is_damage(tmp_path: Path, told_by: str) -> None:
-    found = results(write_tree(tmp_path, study()))
-    cell = found.expected("train")[0]
+    write_tree(tmp_path, study())
+    cell = results(tmp_path).expected("train")[0]
     path, record = tmp_path / cell.results / "curve.csv", tmp_path / cell.record
-    name = path.relative_to(tmp_path).as_posix()
-    record.write_text(json.dumps({"files": {name: md5(path)}}))
     if told_by == "dvc.lock":
         record.unlink()
-        stages = {str(cell): {"outs": [{"path": name, "md5": md5(path)}]}}
-        YAML(typ="safe").dump({"stages": stages}, tmp_path / "dvc.lock")
-    assert results(tmp_path).damaged("train") == {}
+        outs = [{"path": name, "md5": of} for name, of in sums(path.parent, cell).items()]
+        YAML(typ="safe").dump({"stages": {str(cell): {"outs": outs}}}, tmp_path / "dvc.lock")
+    assert Results(tmp_path, study()).damaged("train") == {}
     path.write_text(path.read_text().replace("3", "8", 1))
-    assert results(tmp_path).damaged("train") == {str(cell): f"{path} is not the file that its run has written"}
+    damaged = {str(cell): f"{path} is not the file that its run has written"}
+    assert Results(tmp_path, study()).damaged("train") == damaged
+
+
+@pytest.mark.parametrize("record", [None, "{", "{}", '{"files": {}}', '{"files": []}'])
+def test_files_that_nothing_vouches_for_are_damage(tmp_path: Path, record: str | None) -> None:
+    write_tree(tmp_path, study())
+    cell, *whole = Results(tmp_path, study()).expected("train")
+    (tmp_path / cell.record).unlink()
+    if record is not None:
+        (tmp_path / cell.record).write_text(record)
+    found = Results(tmp_path, study())
+    assert found.cells("train") == whole
+    assert "says what its run has written" in found.damaged("train")[str(cell)]
 
 
 def test_every_stage_has_its_readers() -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ccwm.cells import STAGES, Cell, cells
 from ccwm.errors import UserError
 from ccwm.files import md5
-from ccwm.readers import BadResult, MissingResult, read_object
+from ccwm.readers import BadResult, MissingResult, read_object, reading
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Study
 from ccwm.studies import components, embeddings, prediction, retracing, returns, transfer, truncation
@@ -37,14 +37,22 @@ READERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
 """What reads the files of each stage."""
 
 
-def check_sums(root: Path, folder: Path, locked: Callable[[], Mapping[str, str]] = dict) -> None:
-    """Refuse files that are not those which ``run.json`` in the folder says were written, or ``locked`` without it."""
+def check_sums(root: Path, folder: Path, locked: Callable[[], Mapping[str, str]] | None = None) -> None:
+    """Refuse files that are not those which ``run.json`` in the folder says were written, or ``locked`` without it.
+
+    Where neither says anything they are refused too, unless there is no ``locked``.
+    """
     made = None
     with suppress(BadResult):  # a clone has none, and a report does not depend on it
         made = read_object(folder / "run.json").get("files")
-    for name, digest in (made if isinstance(made, dict) else locked()).items():
+    sums = made if isinstance(made, dict) and made else locked() if locked else {}
+    if not sums and locked:
+        raise BadResult(f"neither {folder / 'run.json'} nor {root / 'dvc.lock'} says what its run has written")
+    for name, digest in sums.items():
         path = root / name
-        if path.suffix in (".csv", ".json", ".safetensors") and path.is_file() and md5(path) != digest:
+        with reading(path, "result"):
+            is_other = path.suffix in (".csv", ".json", ".safetensors") and path.is_file() and md5(path) != digest
+        if is_other:
             raise BadResult(f"{path} is not the file that its run has written")
 
 
@@ -96,7 +104,9 @@ class Results:
         path = self.root / "dvc.lock"
         try:
             stages = read_yaml(path, bounded=False)["stages"] if path.is_file() else {}
-            return {name: {out["path"]: out["md5"] for out in entry["outs"]} for name, entry in stages.items()}
+            return {
+                name: {str(out["path"]): str(out["md5"]) for out in entry["outs"]} for name, entry in stages.items()
+            }
         except (KeyError, TypeError, AttributeError) as error:
             raise BadResult(f"{path} is no lock file of DVC ({error!r})") from None
 
