@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ccwm.agents.export import Agent, load_agent
-from ccwm.agents.recurrent import RecurrentPolicy
+from ccwm.agents.policy import Policy
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
 from ccwm.files import write_csv, write_json
 from ccwm.ops.statistics import bootstrap_mean, interquartile_mean, sample_sd
@@ -81,7 +81,7 @@ def _play_by_actors(agent: Agent, exported: Path, seeds: Sequence[int]) -> Gener
 
 
 @cache
-def _greedy_policy(exported: Path, task: str, _: int) -> RecurrentPolicy:
+def _greedy_policy(exported: Path, task: str, _: int) -> Policy:
     """The policy of an exported agent, read once by each actor."""
     return load_agent(exported, task=task).policy()
 
