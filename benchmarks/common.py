@@ -23,10 +23,12 @@ from ccwm.training.collect import RandomReturn, collect_random
 from ccwm.training.device_check import one_device
 from ccwm.training.devices import launch
 from ccwm.training.history import Log, summarise, write_history
-from ccwm.training.loop import Trained, build_module, train
+from ccwm.training.kinds import build_module
+from ccwm.training.loop import Trained, train
 from ccwm.training.memory import keep_freed_memory
+from ccwm.training.module import CCWM
 from ccwm.training.publish import publish_agent
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 Result = TypeVar("Result")
 
@@ -80,11 +82,12 @@ def run_alone(function: Callable[..., Result], *arguments: object) -> Result:
         return pool.apply(function, arguments)
 
 
-def make_updater(config: AgentConfig, *, observation_shape: tuple[int, ...], actions: int) -> Updater:
+def make_updater(config: AgentConfig, *, observation_shape: tuple[int, ...], actions: int) -> JointUpdater:
     """An untrained agent and its optimiser on one device, with the threads and the precision of its settings."""
     keep_freed_memory()
     module = build_module(config, seed=0, observation_shape=observation_shape, actions=actions)
-    return Updater(launch(one_device(config.trainer)), module)
+    assert isinstance(module, CCWM)
+    return JointUpdater(launch(one_device(config.trainer)), module)
 
 
 def collect(settings: Settings, cell: Cell, folder: Path, *parts: str) -> list[RandomReturn]:
@@ -100,7 +103,7 @@ def train_cell(
     settings: Settings, cell: Cell, *, data: Path, root: Path, log: Log = lambda metrics, env_steps: None
 ) -> Trained:
     """Train on the random episodes in ``data`` and publish agent and history under ``root``, as stage train does."""
-    trained = train(settings.agent, cell, data=data / "train", work=root / "work", log=log, label=cell.title)
+    trained = train(settings.agent_config, cell, data=data / "train", work=root / "work", log=log, label=cell.title)
     publish_agent(root / cell.model, trained, cell)
     write_history(root / cell.results, trained.history, summarise(trained.history, trained.module.counters))
     return trained

@@ -15,10 +15,10 @@ from rich.progress import track
 from update import CASES, Case, prepare, seconds_of
 
 from ccwm.files import write_json
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 
-def compile_steps(updater: Updater) -> None:
+def compile_steps(updater: JointUpdater) -> None:
     """Compile what an update calls once for each time step."""
     learner = updater.module.learner
     rssm, actor = learner.world_model.rssm, learner.actor_critic.actor

@@ -26,7 +26,8 @@ from ccwm.verify.rerun import Clone
 
 ROOT = Path(__file__).parents[1]
 CCWM = (sys.executable, "-c", "from ccwm.cli.app import main; main()")
-SLOTS = (1, 2, 4, 8)
+CELLS = {1: 4, 2: 8, 4: 16, 8: 120}
+"""How many cells a fleet of so many slots gets."""
 EFFICIENCY, OVERHEAD, QUICK = 0.9, 5.0, 0.6
 """The bars: speed-up by slots, seconds a cell costs beside its work, the fleet's time over that of `dvc repro`."""
 MADE = ("data", "models", "results")
@@ -106,8 +107,7 @@ def quick_study(folder: Path) -> dict[str, object]:
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("what", choices=("slots", "quick"))
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long a cell sleeps")
-    parser.add_argument("--cells-per-slot", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long a cell sleeps")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -118,8 +118,8 @@ def main() -> None:
             missed = not row["equal"] or row["ratio"] > QUICK  # type: ignore[operator]
         else:
             measured = [
-                sleeping_cells(folder, slots=slots, cells=slots * given.cells_per_slot, seconds=given.seconds)
-                for slots in SLOTS
+                sleeping_cells(folder, slots=slots, cells=cells, seconds=given.seconds)
+                for slots, cells in CELLS.items()
             ]
             for each in measured:
                 each["speed_up"] = round(each["cells_per_second"] / measured[0]["cells_per_second"], 3)

@@ -24,14 +24,14 @@ from ccwm.replay.store import EpisodeStore
 from ccwm.settings.agent import AgentConfig
 from ccwm.settings.presets import load_preset
 from ccwm.settings.variants import resolve
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 WEIGHTS = ("glorot", "torch", "glorot, torch in the RSSM")
 EVERY = 100
 TERMS = ("model/reward", "model/nats", "critic/reward", "critic/value")
 
 
-def untrained(config: AgentConfig, weights: str, store: EpisodeStore) -> Updater:
+def untrained(config: AgentConfig, weights: str, store: EpisodeStore) -> JointUpdater:
     """An agent with one of WEIGHTS."""
     model = config.model.model_copy(update={"init": weights.partition(",")[0]})
     episode = store.episode(0)
@@ -80,7 +80,8 @@ def main() -> None:
         store = EpisodeStore(Path(folder) / "train", read_only=True)
         reward = round(sum(row.total for row in played) / store.steps, 4)
         print(f"{cell.task}: the random episodes hold {reward} of reward a step")
-        rows = [row for weights in WEIGHTS for row in measure(settings.agent, weights, store, updates=given.updates)]
+        config, updates = settings.agent_config, given.updates
+        rows = [row for weights in WEIGHTS for row in measure(config, weights, store, updates=updates)]
     if given.json:
         about = {"machine": facts, "preset": given.preset, "variant": given.variant, "task": cell.task}
         write_json(given.json, {**about, "reward_of_the_data": reward, "rows": rows})

@@ -63,7 +63,10 @@ def measure(settings: Settings, cell: Cell, root: Path) -> dict[str, Any]:
     trained = train_cell(settings, cell, data=root / cell.data, root=root, log=log)
     seconds = before + time.monotonic() - began
     agent = ready_agent(cell, settings.trainer, root)
-    rows = returns.greedy_returns(agent, episodes=settings.evaluate.episodes, seed=cell.seed, advance=lambda: None)
+    episodes = settings.evaluate.episodes
+    rows = returns.greedy_returns(
+        agent, exported=root / cell.model, episodes=episodes, seed=cell.seed, advance=lambda: None
+    )
     best = returns.best_possible(cell.task, settings.env.time_limit)
     return {
         "task": cell.task,
@@ -75,9 +78,9 @@ def measure(settings: Settings, cell: Cell, root: Path) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "untrained_return": trained.history.curve[0]["return_mean"],
         **returns.summarise(rows, chance, best=best)._asdict(),
-        **predict(agent, settings, cell, root),
+        **(predict(agent, settings, cell, root) if agent.has_world_model else {}),
         "curve": [{name: row[name] for name in CURVE if name in row} for row in trained.history.curve],
-        "settings": settings.agent.flat(),
+        "settings": settings.agent_config.flat(),
     }
 
 

@@ -94,7 +94,7 @@ def sample(directory: Path, steps: int, draws: int) -> Sampling:
 
 def update(directory: Path, updates: int) -> dict[str, float]:
     """Medians of a draw and of an update with the `paper` preset, in turns as training makes them."""
-    config = resolve(load_preset("paper"), "ccwm").agent
+    config = resolve(load_preset("paper"), "ccwm").agent_config
     updater = make_updater(config, observation_shape=(SIZE, SIZE, 3), actions=ACTIONS)
     store = EpisodeStore(directory, read_only=True)
     sampler = WindowSampler(store, batch=config.train.batch, length=config.train.length, seed=0)

@@ -25,7 +25,7 @@ from ccwm.plan.measure import TaskCost, random_batch
 from ccwm.settings.agent import AgentConfig
 from ccwm.settings.presets import load_preset
 from ccwm.settings.variants import resolve
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 STATE, ACTIONS = 24, 6  # of walker_walk
 VARIANTS = ("dreamer", "ccwm")
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
     def config(self, variant: str, *, threads: int) -> AgentConfig:
         """What an agent of these sizes is trained with."""
-        config = resolve(load_preset(self.preset), variant).agent
+        config = resolve(load_preset(self.preset), variant).agent_config
         given = {"batch": self.batch, "length": self.length}
         train = config.train.model_copy(update={name: value for name, value in given.items() if value})
         trainer = config.trainer.model_copy(update={"threads": threads})
@@ -62,7 +62,7 @@ CASES = {
 }
 
 
-def prepare(config: AgentConfig, change: Callable[[Updater], None] = lambda updater: None) -> Callable[[], object]:
+def prepare(config: AgentConfig, change: Callable[[JointUpdater], None] = lambda updater: None) -> Callable[[], object]:
     """An update of an untrained agent, changed by ``change``, on random observations; to be called again and again."""
     pixels = config.env.observation == "pixels"
     shape = (config.env.size, config.env.size, 3) if pixels else (STATE,)

@@ -7,18 +7,19 @@ from ccwm.files import published
 from ccwm.progress import counter
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.returns import best_possible, greedy_returns, summarise, write_evaluation
-from ccwm.tracking.stage import open_stage, parse_cell
 from ccwm.training.collect import read_returns
 
 
 def main() -> None:
     """Play greedy episodes and compare."""
+    from ccwm.tracking.stage import open_stage, parse_cell  # here, because actors import this file and need no MLflow
+
     cell = parse_cell("evaluate")
     with open_stage(cell) as stage:
         agent = ready_agent(cell, stage.settings.trainer)
         episodes = stage.settings.evaluate.episodes
         with counter("greedy episodes", episodes) as advance:
-            rows = greedy_returns(agent, episodes=episodes, seed=cell.seed or 0, advance=advance)
+            rows = greedy_returns(agent, exported=cell.model, episodes=episodes, seed=cell.seed or 0, advance=advance)
         random = read_returns(cell.of("collect").results)
         best = best_possible(cell.task, agent.card.config.env.time_limit)
         metrics = summarise(rows, random["return"].tolist(), best=best)

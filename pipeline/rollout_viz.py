@@ -10,6 +10,7 @@ from ccwm.studies.agents import observation_names, ready_agent
 from ccwm.studies.latents import advances, study_latents, write_latents
 from ccwm.studies.prediction import component_errors, predict_open_loop, summarise, write_prediction
 from ccwm.studies.replay import render_heldout
+from ccwm.studies.without_model import write_without_model
 from ccwm.tracking.stage import open_stage, parse_cell
 from ccwm.training.collect import check_collected, read_metrics
 
@@ -21,6 +22,10 @@ def main() -> None:
         rollout, latents = stage.settings.rollout, stage.settings.latents
         length, seed, shown = rollout.context + rollout.horizon, cell.seed or 0, rollout.shown
         agent = ready_agent(cell, stage.settings.trainer)
+        if not agent.has_world_model:
+            with published(cell.results) as folder:
+                write_without_model(folder)
+            return
         check_collected(cell.data / "heldout", read_metrics(cell.of("collect").results).heldout)
         store = EpisodeStore(cell.data / "heldout", read_only=True)
         heldout = {number: store.episode(number) for number in store.eligible()}

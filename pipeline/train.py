@@ -20,13 +20,13 @@ def main() -> None:
     settings = stage_settings(cell)
     work = work_directory(settings, cell)
     if not is_main_process():  # one of the processes that share a batch
-        follow(settings.agent, cell, work=work)
+        follow(settings.agent_config, cell, work=work)
         return
     check_collected(cell.data / "train", read_metrics(cell.of("collect").results).episodes)
     with exclusive(work):
         with open_stage(cell, work=work) as stage:
             trained = train(
-                settings.agent,
+                settings.agent_config,
                 cell,
                 data=cell.data / "train",
                 work=work,

@@ -2,8 +2,8 @@
 
 Bytes are flipped, cut, doubled, swapped and replaced; numbers of text and JSON become others and other types; headers
 of safetensors name other dtypes, shapes and places. FUZZ_SECONDS and FUZZ_SEED choose another run: `make fuzz` takes an
-hour. Settings and claims are written by hand, so that another valid value there is what someone wrote; some other
-files have no checksum (``unchecked``).
+hour. Settings and claims are written by hand, so that another valid value there is what someone wrote, and a run's
+record that is shown on the page of runs has no checksum (``unchecked``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import optuna
 import pandas as pd
 import pytest
 import torch
-from report.results_tree import results, study, write_tree
+from report.results_tree import study, sums, write_tree
 from report.search_files import write_study
 from synthetic_episodes import VECTOR, synthetic_episode
 from tiny_learner import ACTIONS, tiny_learner
@@ -39,7 +39,7 @@ from ccwm.files import md5, write_json
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.report.claims import load_claims
-from ccwm.report.results import MEASURED, READERS, check_sums
+from ccwm.report.results import MEASURED, READERS, Results, check_sums
 from ccwm.report.runs import read_run
 from ccwm.report.sources import read_source
 from ccwm.settings.loading import load_settings
@@ -128,7 +128,7 @@ def read_agent(folder: Path) -> object:
 
 
 def read_results(folder: Path) -> object:
-    found = results(folder, variants=("dreamer",))
+    found = Results(folder, study(variants=("dreamer",)))
     broken = [of for stage in MEASURED for of in (*found.damaged(stage).values(), *found.missing(stage))]
     if broken:
         raise UserError(broken[0])
@@ -189,27 +189,25 @@ def make_targets(root: Path) -> dict[str, Target]:
     card = {"task": "maze_open", "variant": "ccwm", "seed": 0, "observation_shape": (32, 32, 3), "action_size": ACTIONS}
     counts = {"observation_dtype": "uint8", "env_steps": 480, "updates": 20, "config": learner.config}
     save_agent(found["agents"].folder, learner, AgentCard(**card, **counts))
-    found["results"] = Target(write_tree(folder("results"), study(variants=("dreamer",))), read_results)
-    found["results without a record"] = Target(folder("bare"), read_results, unchecked=True)
-    shutil.copytree(found["results"].folder, found["results without a record"].folder, dirs_exist_ok=True)
-    for cell in cells(study(variants=("dreamer",))):
-        if cell.stage != "report":
-            place = found["results"].folder
-            made = [
-                path for path in (place / cell.results).rglob("*") if path.is_file() and path != place / cell.record
-            ]
-            sums = {path.relative_to(place).as_posix(): md5(path) for path in made}
-            write_json(place / cell.record, {"files": sums})
-            (found["results without a record"].folder / cell.record).unlink()
-    for target in (found["results"], found["results without a record"]):
+    found["results"] = Target(folder("results"), read_results)
+    write_tree(found["results"].folder, study(variants=("dreamer",)))
+    found["results of a clone"] = Target(folder("clone"), read_results)
+    shutil.copytree(found["results"].folder, found["results of a clone"].folder, dirs_exist_ok=True)
+    stages = {}
+    for cell in cells(study(variants=("dreamer",)))[:-1]:
+        record = found["results of a clone"].folder / cell.record
+        stages[str(cell)] = {"outs": [{"path": path, "md5": of} for path, of in sums(record.parent, cell).items()]}
+        record.unlink()
+    (found["results of a clone"].folder / "dvc.lock").write_text(json.dumps({"stages": stages}))
+    for target in (found["results"], found["results of a clone"]):
         for path in [*target.folder.rglob("*.png"), *target.folder.rglob("*.mp4"), *target.folder.rglob("*.gif")]:
             path.unlink()  # the report reads none of them
     found["searches"] = Target(folder("searches"), read_tuned)
     search = write_study(found["searches"].folder)
     for name in ("history.svg", "run.json"):
         (search / name).unlink()
-    sums = {path.relative_to(found["searches"].folder).as_posix(): md5(path) for path in search.glob("*.*")}
-    write_json(search / "run.json", {"run_id": "ab" * 16, "files": sums})
+    files = {path.relative_to(found["searches"].folder).as_posix(): md5(path) for path in search.glob("*.*")}
+    write_json(search / "run.json", {"run_id": "ab" * 16, "files": files})
     found["run records"] = Target(
         folder("records"), lambda of: read_run(of / "run.json", "n", cells(study())[0]), unchecked=True
     )
@@ -220,12 +218,12 @@ def make_targets(root: Path) -> dict[str, Target]:
         storage=_open_journal(found["tuning journal"].folder / "journal.jsonl"), study_name="s"
     )
     searched.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=3)
-    found["spools"] = Target(folder("spools") / "run", read_spool, unchecked=True, damaged="*.json*")
+    found["spools"] = Target(folder("spools") / "run", read_spool, damaged="*.json*")
     spool = Spool(found["spools"].folder, Identity(id="run", experiment="e", name="n"))
     spool.append("metrics", env_steps=5, values={"loss": 0.5})
     spool.set_status("FINISHED")
     spool.append("tags", values={"a": "b"})
-    spool._lock.release()
+    spool.close()
     return found
 
 

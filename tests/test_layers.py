@@ -10,7 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ccwm"
 
 # From the bottom up, as docs/design.md lists them: an entry imports from itself and from those before it.
 ORDER = (
-    *("errors", "files", "readers", "seeds", "structs", "episode", "settings", "cells", "progress", "machine"),
+    *("errors", "checksums", "files", "readers", "seeds", "structs", "episode"),
+    *("settings", "cells", "progress", "machine"),
     *("ops", "losses", "nets", "envs", "replay", "agents"),
     *("training", "studies", "report", "tracking", "tuning", "fleet", "plan", "verify", "loading", "cli"),
 )

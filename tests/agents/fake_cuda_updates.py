@@ -15,7 +15,7 @@ from tiny_learner import trained_parameters
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ccwm.training.module import CCWM
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 DEVICE = "cuda"
 HALF = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
@@ -51,7 +51,7 @@ def check(changes, precision=None):
     with FakeTensorMode():
         emptied(learner, DEVICE)
         plugin = MixedPrecision(precision, DEVICE) if precision in HALF else None
-        updater = Updater(OnCuda(accelerator="cpu", devices=1, plugins=plugin), CCWM(learner, seed=0))
+        updater = JointUpdater(OnCuda(accelerator="cpu", devices=1, plugins=plugin), CCWM(learner, seed=0))
         for _ in range(2):
             updater.step(empty(batch, "cpu"))
     assert seen == {HALF.get(precision, torch.float32)}

@@ -11,7 +11,7 @@ from ccwm.agents.distributed import own_rows, world_size
 from ccwm.settings.agent import Trainer
 from ccwm.training.devices import launch
 from ccwm.training.module import CCWM
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 LENGTH, BATCH, UPDATES = 6, 4, 2
 UNEVEN = {"mode": "adaptive", "window": 2, "threshold": 0.5, "lookback": 1}
@@ -67,7 +67,7 @@ def made_by_updates(name: str, precision: str) -> dict[str, object]:
     fabric = launch(Trainer(accelerator="cpu", devices=ranks, precision=precision, threads=1))
     module = CCWM(learner_of(name), seed=0)
     module.counters.env_steps = 1000
-    updater = Updater(fabric, module)
+    updater = JointUpdater(fabric, module)
     for update in range(UPDATES):
         updater.step(columns_of(batch_of(name, update), own_rows(BATCH)))
     state = updater.state_dict()

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_learner import ACTIONS, random_batch, terms_of, tiny_learner
+from tiny_learner import ACTIONS, NUMBERS, assert_equal, random_batch, terms_of, tiny_learner
+from tiny_sac import tiny_sac
 
 from ccwm.agents.export import FORMAT, AgentCard, BadAgent, load_agent, load_card, save_agent, sealed
 from ccwm.agents.recurrent import RecurrentPolicy
@@ -34,7 +35,7 @@ def test_a_loaded_agent_is_the_one_that_was_saved(exported):
     agent = load_agent(directory)
     assert agent.card == load_card(directory) == card_of(learner)
     assert not agent.training
-    saved, loaded = learner.state_dict(), agent.state_dict()
+    saved, loaded = learner.state_dict(), agent.learner.state_dict()
     assert saved.keys() == loaded.keys()
     assert all(torch.equal(value, loaded[name]) for name, value in saved.items())
 
@@ -63,9 +64,17 @@ def test_a_batch_acts_as_its_rows_do_alone_to_the_last_bit(tmp_path):
         assert np.array_equal(np.stack([alone.act(frame[row]) for frame in FRAMES]), actions[:, row])
 
 
+def test_a_card_from_before_there_were_kinds_is_read(exported):
+    directory, learner = exported
+    content = json.loads((directory / "agent.json").read_text())
+    del content["config"]["agent"]
+    (directory / "agent.json").write_text(json.dumps(sealed(content)))
+    assert load_agent(directory).card == card_of(learner)
+
+
 def test_a_policy_may_explore(exported):
     agent = load_agent(exported[0])
-    greedy, exploring = agent.policy(), agent.policy(exploration=0.5)
+    greedy, exploring = agent.policy(), agent.policy(explore=True)
     greedy.reset(1)
     exploring.reset(1)
     assert not np.array_equal(greedy.act(FRAMES[0, 0]), exploring.act(FRAMES[0, 0]))
@@ -84,7 +93,21 @@ def test_a_dreamer_is_exported_without_retracing(tmp_path):
     dreamer = tiny_learner(retrace={"weight": 0.0})
     save_agent(tmp_path, dreamer, card_of(dreamer))
     agent = load_agent(str(tmp_path))
-    assert (agent.retracing, agent.truncation) == (None, None)
+    assert (agent.learner.retracing, agent.learner.truncation) == (None, None)
+
+
+def test_a_sac_agent_is_exported_and_acts_alike(tmp_path):
+    learner = tiny_sac(seed=3)
+    card = card_of(learner, variant="sac", observation_shape=(NUMBERS,), observation_dtype="float32")
+    save_agent(tmp_path, learner, card)
+    agent = load_agent(tmp_path)
+    assert_equal(agent.learner.state_dict(), learner.state_dict())
+    states = np.random.default_rng(0).standard_normal((2, NUMBERS), dtype=np.float32)
+    agent.reset(2)
+    assert np.array_equal(agent.act(states), np.stack([learner.policy().act(row) for row in states]))
+    assert not agent.has_world_model
+    with pytest.raises(UserError, match="an agent of kind sac has no world model"):
+        _ = agent.model_based
 
 
 def test_the_threshold_that_auto_has_found_is_exported(tmp_path):
@@ -92,8 +115,8 @@ def test_the_threshold_that_auto_has_found_is_exported(tmp_path):
     terms_of(learner, random_batch())
     save_agent(tmp_path, learner, card_of(learner))
     agent = load_agent(tmp_path)
-    assert agent.truncation.threshold == learner.truncation.threshold
-    assert agent.truncation.running_median.num_updates == 1
+    assert agent.learner.truncation.threshold == learner.truncation.threshold
+    assert agent.learner.truncation.running_median.num_updates == 1
 
 
 def test_an_episode_must_be_begun(exported):
@@ -236,7 +259,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
 
 def test_an_action_that_is_not_finite_is_refused(exported):
     agent = load_agent(exported[0])
-    agent.actor_critic.actor.layers[0].weight.data.fill_(torch.nan)
+    agent.learner.actor_critic.actor.layers[0].weight.data.fill_(torch.nan)
     agent.reset(2)
     with pytest.raises(UserError, match="action is not finite"):
         agent.act(FRAMES[0])

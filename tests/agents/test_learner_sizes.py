@@ -5,7 +5,7 @@ import torch
 from tiny_learner import TINY, config_of
 from torch import nn
 
-from ccwm.agents.learner import Learner
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.settings.agent import ActorCritic, Env, Model, Optimiser, Retrace, Train, Truncation
 
 
@@ -13,7 +13,7 @@ from ccwm.settings.agent import ActorCritic, Env, Model, Optimiser, Retrace, Tra
 def paper():
     """The defaults, for a task of six actions; built without its 7 million numbers."""
     with torch.device("meta"):
-        return Learner(config_of({section: {} for section in TINY}), observation_shape=(64, 64, 3), actions=6)
+        return ModelBasedLearner(config_of({section: {} for section in TINY}), observation_shape=(64, 64, 3), actions=6)
 
 
 def layers(module):

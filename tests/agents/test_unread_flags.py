@@ -11,7 +11,7 @@ from tiny_learner import assert_equal, random_batch, updated
 
 from ccwm.training import finite
 from ccwm.training.finite import FiniteCheck, NotFinite
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 
 class Distant(torch.Tensor):
@@ -94,7 +94,7 @@ def test_batches_for_an_accelerator_are_pinned_and_cast(device, pinned, monkeypa
         module=SimpleNamespace(learner=SimpleNamespace(world_model=world_model)),
     )
     batch = random_batch()
-    moved = Updater.on_device(updater, batch)
+    moved = JointUpdater.on_device(updater, batch)
     assert len(calls) == (len(batch) if pinned else 0)
     assert {part.device.type for part in moved} == {device}
     floats = {name for name, part in moved._asdict().items() if part.dtype == torch.float64}

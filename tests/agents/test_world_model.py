@@ -5,7 +5,7 @@ import torch
 from tiny_learner import DRAWN_HEADS, random_batch, reached, terms_of, tiny_learner
 from torch.testing import assert_close
 
-from ccwm.agents.learner import Learner
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.nets.pixels import normalise
 
 
@@ -163,7 +163,7 @@ def test_state_vectors_are_squashed_on_their_way_in_and_stretched_on_their_way_o
 @pytest.mark.parametrize("shape", [(32, 32, 3), (7,)], ids=["pixels", "vectors"])
 def test_each_backbone_sees_pixels_and_vectors(shape, robust):
     config = tiny_learner(robust=robust).config
-    model = Learner(config, observation_shape=shape, actions=2).world_model
+    model = ModelBasedLearner(config, observation_shape=shape, actions=2).world_model
     batch = random_batch(4, 2)
     observation = batch.observation if len(shape) == 3 else torch.randn(4, 2, *shape)
     batch = batch._replace(observation=observation)

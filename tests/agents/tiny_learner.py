@@ -5,12 +5,12 @@ from unittest.mock import patch
 import lightning as L
 import torch
 
-from ccwm.agents.learner import Learner
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.agents.noise import draw_noise
 from ccwm.settings.agent import AgentConfig
 from ccwm.structs import Batch, Terms
 from ccwm.training.module import CCWM
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 ACTIONS, NUMBERS = 2, 5  # of an action, of a state vector
 TINY = {
@@ -50,7 +50,7 @@ def tiny_learner(*, seed=0, size=32, robust=False, **changes):
     torch.manual_seed(seed)
     sections = {name: values | ROBUST.get(name, {}) for name, values in TINY.items()} if robust else TINY
     shape = (NUMBERS,) if robust else (size, size, 3)
-    return Learner(config_of(sections, **changes), observation_shape=shape, actions=ACTIONS)
+    return ModelBasedLearner(config_of(sections, **changes), observation_shape=shape, actions=ACTIONS)
 
 
 def random_batch(length=5, batch=3, *, seed=0, size=32, robust=False, dtype=torch.float32):
@@ -106,11 +106,11 @@ def reached(loss, parameters):
 
 
 def tiny_updater(*, plugin=None, precision=None, env_steps=0, **changes):
-    """An Updater of a tiny learner on this CPU, with a precision or with a precision plugin of Fabric's."""
+    """A JointUpdater of a tiny learner on this CPU, with a precision or with a precision plugin of Fabric's."""
     fabric = L.Fabric(accelerator="cpu", devices=1, precision=precision, plugins=plugin)
     module = CCWM(tiny_learner(**changes), seed=0)
     module.counters.env_steps = env_steps
-    return Updater(fabric, module)
+    return JointUpdater(fabric, module)
 
 
 def updated(updater, batches):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from ccwm.agents.build import build_learner
 from ccwm.agents.export import AgentCard, load_agent, save_agent
-from ccwm.agents.learner import Learner
 from ccwm.cli.play import parse_change, play, play_agent
 from ccwm.envs.change import UNCHANGED, Change
 from ccwm.envs.factory import make_env
@@ -36,9 +36,11 @@ def agent(tmp_path: Path) -> Path:
     return export(tmp_path / "models" / "maze_two_rooms" / "ccwm" / "0", "maze_two_rooms")
 
 
-def export(directory: Path, task: str, *, action_size: int = 2, state_size: int | None = None) -> Path:
+def export(
+    directory: Path, task: str, *, action_size: int = 2, state_size: int | None = None, kind: str = "world_model"
+) -> Path:
     """An untrained agent, which sees pixels unless it is told the size of the state that it sees."""
-    content = {name: CONFIG.get(name, {}) for name in AgentConfig.model_fields}
+    content = {name: CONFIG.get(name, {}) for name in AgentConfig.model_fields} | {"agent": {"kind": kind}}
     if state_size:
         content["env"] = {**CONFIG["env"], "observation": "state"}
     config = AgentConfig(**content)  # type: ignore[arg-type]
@@ -56,7 +58,7 @@ def export(directory: Path, task: str, *, action_size: int = 2, state_size: int 
     )
     torch.manual_seed(0)
     directory.mkdir(parents=True)
-    save_agent(directory, Learner(config, observation_shape=shape, actions=action_size), card)
+    save_agent(directory, build_learner(config, observation_shape=shape, actions=action_size), card)
     return directory
 
 
@@ -82,6 +84,15 @@ def test_a_video_of_every_episode_and_its_returns(
     assert told.count(f" {STEPS} ") == 2
     assert "maze_two_rooms, mean return" in told
     assert not list(tmp_path.glob(".*"))
+
+
+def test_an_agent_without_a_world_model_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    env = make_env("maze_two_rooms", Env(observation="state", size=32, time_limit=40))
+    (size,) = env.observation_space.shape or ()
+    agent = export(tmp_path / "agent", "maze_two_rooms", state_size=size, kind="sac")
+    play(str(agent), out=tmp_path / "video.mp4")
+    assert "maze_two_rooms, mean return" in capsys.readouterr().out
+    assert len(iio.imread(tmp_path / "video.mp4")) == STEPS + 1
 
 
 def test_a_changed_world_and_another_one_are_played(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from project import DVC
 
 from ccwm.cells import Cell
 from ccwm.errors import UserError
@@ -115,3 +117,30 @@ def test_one_fleet_at_a_time(home: Home) -> None:
         with pytest.raises(UserError, match="another fleet"), held(home.root):
             pass
     assert not is_held(home.root)
+
+
+def test_what_dvc_s_cache_holds_is_laid_out_and_nothing_is_entered_that_it_does_not_hold(tmp_path: Path) -> None:
+    (tmp_path / ARRIVED).mkdir(parents=True)
+    item = "${item.task}/${item.variant}/${item.seed}"
+    stages = {"train": {"matrix": {"task": ["maze"], "variant": ["ccwm"], "seed": [0, 1]}}}
+    stages["train"] |= {"cmd": "python", "outs": [f"models/{item}"]}
+    (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": stages}))
+    subprocess.run([*DVC, "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
+    cache = tmp_path / ".dvc" / "cache" / "files" / "md5"
+    listing = json.dumps([{"md5": md5(b"weights"), "relpath": "w"}]).encode()
+    for content, suffix in ((b"weights", ""), (listing, ".dir")):
+        (cache / md5(content)[:2]).mkdir(parents=True, exist_ok=True)
+        (cache / md5(content)[:2] / f"{md5(content)[2:]}{suffix}").write_bytes(content)
+    home = Home(tmp_path, Study(tasks=["maze"], variants=["ccwm"], seeds=[0, 1]))
+    out = {"md5": f"{md5(listing)}.dir", "hash": "md5"}
+    home.receive(TRAIN, parcel({}, {"path": "models/maze/ccwm/0", **out}), "key")
+    home.settle()
+    assert (tmp_path / "models" / "maze" / "ccwm" / "0" / "w").read_bytes() == b"weights"
+
+    before = (tmp_path / "dvc.lock").read_bytes()
+    assert b"train@maze-ccwm-0" in before
+    lost = {"path": "models/maze/ccwm/1", **out, "md5": f"{md5(b'lost')}.dir"}
+    home.receive(Cell("train", "maze", "ccwm", 1), parcel({}, lost), "key")
+    with pytest.raises(UserError, match=r"does not hold .*models/maze/ccwm/1, which train@maze-ccwm-1 has made"):
+        home.settle()
+    assert (tmp_path / "dvc.lock").read_bytes() == before

@@ -28,7 +28,7 @@ def trained(collected: Project, tmp_path_factory: pytest.TempPathFactory) -> Tra
 
     def run(name: str, changes: Mapping[str, Any] = {}, seed: int = 0) -> Record:
         root = tmp_path_factory.mktemp(name)
-        config = write_params(root / "params.yaml", changes).agent
+        config = write_params(root / "params.yaml", changes).agent_config
         data, cell = collected.root / "data" / TASK / "0" / "train", replace(TRAIN, seed=seed)
         with hidden_progress():
             done = train(config, cell, data=data, work=root / "work", log=lambda *_: None, label="")

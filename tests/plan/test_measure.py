@@ -37,7 +37,7 @@ def test_a_fast_update_is_measured_whole() -> None:
 def test_a_real_measurement() -> None:
     task = measure_task("maze_two_rooms", SMOKE.env, seconds=0.05)
     assert (task.observation_shape, task.observation_bytes, task.action_size) == ((32, 32, 3), 1, 2)
-    found = {name: measure_agent(resolve(SMOKE, name).agent, task) for name in ("dreamer", "ccwm")}
+    found = {name: measure_agent(resolve(SMOKE, name).agent_config, task) for name in ("dreamer", "ccwm")}
     assert all(0 < each.update < 60 and each.act > 0 and each.memory_mb > 50 for each in found.values())
     assert found["ccwm"].parameters > found["dreamer"].parameters  # the reverse-action network
     assert found["ccwm"].parts in ((4,), (1, 2))  # the whole batch, or on a very busy machine parts of it

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ccwm.cells import Cell, cells
-from ccwm.files import write_csv, write_json
-from ccwm.report.results import Results
+from ccwm.files import md5, write_csv, write_json
+from ccwm.report.results import MEASURED, Results
 from ccwm.report.sources import OWN, Source
 from ccwm.settings import schema
 from ccwm.settings.presets import load_preset
@@ -48,8 +49,23 @@ def study(
     return Study(tasks=list(tasks), variants=list(variants), seeds=list(range(seeds)))
 
 
+class Written(Results):
+    """Results whose files are those that their runs have written, unless a ``run.json`` says otherwise."""
+
+    @cached_property
+    def _locked(self):
+        every = [cell for stage in MEASURED for cell in self.expected(stage)]
+        return {str(cell): sums(self.root / cell.results, cell) for cell in every}
+
+
+def sums(folder: Path, cell: Cell) -> dict[str, str]:
+    """What ``run.json`` and ``dvc.lock`` say of a cell's files."""
+    made = [path for path in folder.rglob("*") if path.is_file() and path.name != "run.json"]
+    return {(cell.results / path.relative_to(folder)).as_posix(): md5(path) for path in made}
+
+
 def results(root: Path, **names) -> Results:
-    return Results(root, study(**names))
+    return Written(root, study(**names))
 
 
 def source(root: Path, *, observation: str = "state", units: str = "absolute", name: str = OWN, **names) -> Source:
@@ -92,6 +108,7 @@ def write_run(path: Path, cell: Cell, **changes: object) -> None:
         "updates_per_second": 8.125 if cell.stage == "train" else None,
         "peak_memory_mb": 812.5,
         "device": "cpu",
+        "files": sums(path.parent, cell),
     }
     path.write_text(json.dumps(record | changes), "utf-8")
 

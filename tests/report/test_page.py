@@ -14,7 +14,7 @@ from ccwm.report.blocks import Details, Words
 from ccwm.report.claims import Paper
 from ccwm.report.page import NAMED, SECTIONS, build_report, code, missing
 
-from .results_tree import one, results, settings, study, write_run, write_tree
+from .results_tree import one, results, settings, study, sums, write_run, write_tree
 from .search_files import write_study
 
 TASK, VARIANTS = "walker_walk", ("dreamer", "ccwm")
@@ -117,7 +117,10 @@ def test_the_report_is_a_function_of_the_results_whatever_the_runs_were(
     shutil.copytree(tree / "results", tmp_path / "results")
     changed = Cell("train", TASK, "ccwm", 0)
     write_run(tmp_path / changed.record, changed, run_id="other", commit="f00", dirty="true", seconds=1.0)
-    (tmp_path / Cell("evaluate", TASK, "ccwm", 0).record).unlink()
+    bare = Cell("evaluate", TASK, "ccwm", 0)  # as in a clone, which has no records
+    (tmp_path / bare.record).unlink()
+    outs = [{"path": path, "md5": of} for path, of in sums(tmp_path / bare.results, bare).items()]
+    (tmp_path / "dvc.lock").write_text(json.dumps({"stages": {str(bare): {"outs": outs}}}))
     out = tmp_path / "report"
     out.mkdir()
     (out / "stale.txt").write_text("of an older report")

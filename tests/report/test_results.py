@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,11 +7,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from ccwm.errors import UserError
-from ccwm.files import md5
-from ccwm.report.results import MEASURED, READERS
+from ccwm.report.results import MEASURED, READERS, Results
 from ccwm.studies.returns import read_metrics
+from ccwm.studies.without_model import write_without_model
 
-from .results_tree import results, study, write_returns, write_tree
+from .results_tree import results, study, sums, write_returns, write_tree
 
 
 def test_the_stages_are_those_with_results() -> None:
@@ -34,6 +33,17 @@ def test_cells_that_are_there_and_those_that_are_not(tmp_path: Path) -> None:
     loaded = found.load("evaluate", "walker_walk", read_metrics)
     assert {variant: [cell.seed for cell in of] for variant, of in loaded.items()} == {"ccwm": [1]}
     assert loaded["ccwm"][there].return_mean == 1.5
+
+
+def test_an_agent_without_a_world_model_is_expected_in_no_study_of_one(tmp_path: Path) -> None:
+    found = results(tmp_path, seeds=1)
+    first, second = found.expected("rollout-viz")
+    (tmp_path / second.results).mkdir(parents=True)
+    write_without_model(tmp_path / second.results)
+    assert found.expected("rollout-viz") == [first]
+    assert found.missing("rollout-viz") == [str(first)]
+    assert found.damaged("rollout-viz") == {}
+    assert found.expected("evaluate") == [first.of("evaluate"), second.of("evaluate")]
 
 
 def test_a_broken_file_is_named_with_the_cell_to_run_again(tmp_path: Path) -> None:
@@ -73,18 +83,29 @@ def test_a_damaged_cell_is_named_and_in_no_list(tmp_path: Path, kind: str) -> No
 
 @pytest.mark.parametrize("told_by", ["run.json", "dvc.lock"])
 def test_another_number_than_the_run_wrote_is_damage(tmp_path: Path, told_by: str) -> None:
-    found = results(write_tree(tmp_path, study()))
-    cell = found.expected("train")[0]
+    write_tree(tmp_path, study())
+    cell = results(tmp_path).expected("train")[0]
     path, record = tmp_path / cell.results / "curve.csv", tmp_path / cell.record
-    name = path.relative_to(tmp_path).as_posix()
-    record.write_text(json.dumps({"files": {name: md5(path)}}))
     if told_by == "dvc.lock":
         record.unlink()
-        stages = {str(cell): {"outs": [{"path": name, "md5": md5(path)}]}}
-        YAML(typ="safe").dump({"stages": stages}, tmp_path / "dvc.lock")
-    assert results(tmp_path).damaged("train") == {}
+        outs = [{"path": name, "md5": of} for name, of in sums(path.parent, cell).items()]
+        YAML(typ="safe").dump({"stages": {str(cell): {"outs": outs}}}, tmp_path / "dvc.lock")
+    assert Results(tmp_path, study()).damaged("train") == {}
     path.write_text(path.read_text().replace("3", "8", 1))
-    assert results(tmp_path).damaged("train") == {str(cell): f"{path} is not the file that its run has written"}
+    damaged = {str(cell): f"{path} is not the file that its run has written"}
+    assert Results(tmp_path, study()).damaged("train") == damaged
+
+
+@pytest.mark.parametrize("record", [None, "{", "{}", '{"files": {}}', '{"files": []}'])
+def test_files_that_nothing_vouches_for_are_damage(tmp_path: Path, record: str | None) -> None:
+    write_tree(tmp_path, study())
+    cell, *whole = Results(tmp_path, study()).expected("train")
+    (tmp_path / cell.record).unlink()
+    if record is not None:
+        (tmp_path / cell.record).write_text(record)
+    found = Results(tmp_path, study())
+    assert found.cells("train") == whole
+    assert "says what its run has written" in found.damaged("train")[str(cell)]
 
 
 def test_every_stage_has_its_readers() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from ccwm.cells import Cell
 from ccwm.errors import UserError
 from ccwm.report.blocks import Words
 from ccwm.report.rollouts import curve_blocks, load_shown
@@ -28,7 +29,9 @@ def test_strips_are_of_the_first_seed_with_frames_and_of_one_episode(tree: Path,
     assert list(strip.predictions) == ["dreamer", "ccwm"]
     assert len(strip.truth) == CONTEXT + HORIZON
     shutil.copytree(tree / "results", tmp_path / "results")
-    path = tmp_path / "results" / "rollout-viz" / TASK / "ccwm" / "0" / OBSERVATIONS
+    cell = Cell("rollout-viz", TASK, "ccwm", 0)
+    path = tmp_path / cell.results / OBSERVATIONS
+    (tmp_path / cell.record).unlink()
     frames = np.zeros((1, CONTEXT + HORIZON, 32, 32, 3), np.uint8)
     save_file({"truth": frames, "prediction": frames}, path)
     with pytest.raises(UserError, match=rf"{path} shows another episode"):

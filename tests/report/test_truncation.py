@@ -51,6 +51,7 @@ def test_without_labels_only_the_share_is_shown(tree: Path, tmp_path: Path, make
         frame = pd.read_csv(path).assign(events=0)
         frame[["true_share", "precision", "recall", "f1", "event_precision", "event_recall", "event_f1"]] = np.nan
         frame.to_csv(path, index=False)
+        (path.parent / "run.json").unlink()
     blocks = SECTION.build(make_report(tmp_path))
     assert [picture.file for picture in one(blocks, Panels).shown] == ["truncation-truncated-share-walker_walk"]
     table = one(blocks, Table)

@@ -140,6 +140,11 @@ def test_a_section_without_content(tmp_path: Path) -> None:
     assert told == "evaluate: must be a section with the keys episodes, got null"
 
 
+def test_a_missing_section_that_has_defaults_is_not_filled_in(tmp_path: Path) -> None:
+    content = {name: section for name, section in GOOD.items() if name != "agent"}
+    assert refusal(tmp_path, content) == 'agent.kind: is missing; write it out, its default is "world_model"'
+
+
 def test_a_missing_field_is_not_filled_in(tmp_path: Path) -> None:
     content = copy.deepcopy(GOOD)
     del content["model"]["free_nats"]

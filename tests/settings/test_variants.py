@@ -55,7 +55,7 @@ def test_a_study_names_only_variants_that_are_defined(tmp_path: Path) -> None:
         ("optimiser.clip", 1.0, "variants.probe: optimiser.clip: is now called optimiser.grad_clip"),
         ("behaviour.trace", 1.0, "variants.probe: behaviour.trace: is now called actor_critic.return_lambda"),
         ("behaviour.discount", 0.9, "variants.probe: behaviour.discount: is now called actor_critic.discount"),
-        ("env.size", 64, "variants.probe.env.size: a variant overrides `section.field` with a section of model, "),
+        ("env.size", 64, "variants.probe.env.size: a variant overrides `section.field` with a section of agent, "),
         ("retrace.weight", -1, "variants.probe: retrace.weight: must be a number of at least 0, got -1"),
         ("retrace.weight", True, "variants.probe: retrace.weight: must be a number of at least 0, got true"),
         ("retrace.weight", float("inf"), "variants.probe: retrace.weight: must be finite, a number of at least 0"),

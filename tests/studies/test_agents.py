@@ -25,7 +25,7 @@ def test_an_agent_plays_in_the_environment_of_its_training_an_episode_a_seed():
 
 def test_exploring_is_not_greedy():
     agent = small_agent()
-    (greedy,), (exploring,) = play(agent, [0]), play(agent, [0], exploration=0.3)
+    (greedy,), (exploring,) = play(agent, [0]), play(agent, [0], explore=True)
     assert not np.array_equal(greedy.episode.action, exploring.episode.action)
 
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from ccwm.agents.export import Agent, load_agent, save_agent
 from ccwm.errors import UserError
 from ccwm.studies.returns import (
     Return,
@@ -45,15 +48,34 @@ def test_no_score_without_a_best_possible_return():
     assert best_possible("walker_walk", 1000) == best_possible("maze_open", 1000) == 1000.0
 
 
-def test_greedy_returns_are_a_function_of_agent_and_seed():
+def played(agent: Agent, folder: Path, *, seed: int = 0, advance: Callable[[], None] = lambda: None) -> list[Return]:
+    return greedy_returns(agent, exported=folder, episodes=3, seed=seed, advance=advance)
+
+
+def test_greedy_returns_are_a_function_of_agent_and_seed(tmp_path: Path):
     agent, told = small_agent(), []
-    first = greedy_returns(agent, episodes=3, seed=0, advance=lambda: told.append(1))
-    assert first == greedy_returns(agent, episodes=3, seed=0, advance=lambda: None)
+    first = played(agent, tmp_path, advance=lambda: told.append(1))
+    assert first == played(agent, tmp_path)
     assert len(told) == 3
     assert len({row.total for row in first}) == 3  # three seeds, three starts
-    assert [row.seed for row in first] != [row.seed for row in greedy_returns(agent, episodes=3, seed=1,
-                                                                              advance=lambda: None)]  # fmt: skip
+    assert [row.seed for row in first] != [row.seed for row in played(agent, tmp_path, seed=1)]
     assert {row.length for row in first} == {30}  # 60 frames, two for each action
+
+
+@pytest.mark.parametrize("actors", [1, 2])
+def test_the_actors_of_an_agent_evaluate_it_and_their_number_changes_no_bit(tmp_path: Path, actors: int):
+    agent = small_agent(observation="state")
+    train = agent.card.config.train.model_copy(update={"actors": actors})
+    card = agent.card.model_copy(update={"config": agent.card.config.model_copy(update={"train": train})})
+    save_agent(tmp_path, agent, card)
+    found, workers = load_agent(tmp_path), set[int]()
+
+    def advance() -> None:
+        workers.update(process.pid or 0 for process in multiprocessing.active_children())
+
+    assert played(found, tmp_path, advance=advance) == played(agent, tmp_path)
+    assert len(workers) == actors
+    assert multiprocessing.active_children() == []
 
 
 def test_files_are_read_as_they_were_written(tmp_path: Path):

@@ -31,13 +31,13 @@ def test_states_are_those_of_the_policy_and_are_retraced_from_the_next(episode: 
     assert policy.state is not None
     assert torch.allclose(policy.state.feature[0], seen.states[2], atol=1e-6)
     # ž_2 by hand: ρ(z̃_3, z̃_2), then one step of the prior from z̃_3
-    rssm, later, earlier = agent.world_model.rssm, seen.states[3:4], seen.states[2:3]
+    rssm, later, earlier = agent.learner.world_model.rssm, seen.states[3:4], seen.states[2:3]
     with torch.no_grad():
-        action = agent.retracing.reverse(later, earlier)
+        action = agent.learner.retracing.reverse(later, earlier)
         deter = rssm.advance(later[:, rssm.stoch :], later[:, : rssm.stoch], action)
         by_hand = torch.cat([rssm.prior(deter).mean, deter], -1)
     assert torch.allclose(by_hand[0], seen.retraced[2], atol=1e-6)
-    assert torch.allclose(agent.actor_critic.critic(seen.states).mean, seen.value, atol=1e-6)
+    assert torch.allclose(agent.learner.actor_critic.critic(seen.states).mean, seen.value, atol=1e-6)
 
 
 def test_dreamer_is_seen_without_retracing(episode: Episode):

@@ -120,7 +120,7 @@ def test_the_own_mask_is_that_of_the_settings():
 
 def test_auto_has_the_threshold_that_it_ended_with():
     agent = small_agent(mode="auto")
-    agent.truncation.running_median.mean.fill_(0.05)
+    agent.learner.truncation.running_median.mean.fill_(0.05)
     assert own_threshold(agent) == pytest.approx(0.2)  # four medians
     assert own_threshold(small_agent(threshold=0.3, retrace_weight=0.0)) == 0.3
 

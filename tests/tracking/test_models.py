@@ -17,13 +17,16 @@ import ccwm
 from ccwm.agents.export import AgentCard, load_agent, save_agent
 from ccwm.errors import UserError
 from ccwm.settings.loading import load_settings
+from ccwm.settings.presets import load_preset
+from ccwm.settings.variants import resolve
 from ccwm.tracking import tracking_uri
 from ccwm.tracking.models import agent_signature, model_name
-from ccwm.training.loop import build_module
+from ccwm.training.kinds import build_module
 
 Client = Callable[[], MlflowClient]
 NAME = "ccwm-walker_walk-ccwm"
-CONFIG = load_settings(Path(__file__).parents[2] / "presets" / "smoke.yaml").agent
+ROOT = Path(__file__).parents[2]
+CONFIG = load_settings(ROOT / "presets" / "smoke.yaml").agent_config
 
 
 @pytest.fixture
@@ -145,3 +148,20 @@ def test_the_same_agent_logged_again_by_a_resumed_run_is_one_version(
 def test_task_names_become_model_names_that_mlflow_allows() -> None:
     assert model_name("gym:Pendulum-v1", "ccwm-l2") == "ccwm-gym-Pendulum-v1-ccwm-l2"
     assert model_name("my.module:MyEnv", "ccwm") == "ccwm-my-module-MyEnv-ccwm"
+
+
+def test_a_sac_agent_is_a_model_too(start_run: StartRun, client: Client, project: Path) -> None:
+    config = resolve(load_preset("quick", ROOT / "presets"), "sac").agent_config
+    learner = build_module(config, seed=0, observation_shape=(24,), actions=6).learner
+    card = AgentCard(
+        task=CELL.task, variant=CELL.variant, seed=0, observation_shape=(24,), observation_dtype="float32",
+        action_size=6, env_steps=0, updates=0, config=config,
+    )  # fmt: skip
+    (project / "agent").mkdir()
+    save_agent(project / "agent", learner, card)
+    with start_run() as run:
+        run.log_agent(project / "agent")
+    loaded = ccwm.load_agent(f"models:/{NAME}/1")
+    loaded.reset(2)
+    states = np.random.default_rng(0).standard_normal((2, 24), dtype=np.float32)
+    assert np.array_equal(loaded.act(states), np.stack([learner.policy().act(row) for row in states]))

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import json
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from ccwm.errors import UserError
-from ccwm.tracking.spool import Identity, Spool, read_identity
+from ccwm.tracking.spool import Identity, Record, Spool, read_identity
 
 
 def new_spool(root: Path, run_id: str = "run") -> Spool:
@@ -101,3 +103,60 @@ def test_a_damaged_identity_is_named(tmp_path: Path) -> None:
     (tmp_path / "run" / "spool.json").unlink()
     with pytest.raises(UserError, match=r"spool\.json is damaged \(it is missing\)"):
         Spool(tmp_path / "run")
+
+
+def closed_spool(root: Path) -> tuple[Path, list[Record]]:
+    """A spool of three records, closed before the store had any, and what it says."""
+    spool = new_spool(root)
+    spool.append("metrics", env_steps=5, values={"loss": 0.5})
+    spool.append("metrics", env_steps=6, values={"loss": 0.6})
+    spool.set_status("FINISHED")
+    said = [record for record, _ in spool.records()]
+    spool.close()
+    return spool.directory, said
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "spool.json"])
+def test_no_byte_can_change_unnoticed(tmp_path: Path, name: str) -> None:
+    directory, _ = closed_spool(tmp_path)
+    path = directory / name
+    written = path.read_bytes()
+    for place in range(len(written)):
+        path.write_bytes(written[:place] + bytes([written[place] ^ 1]) + written[place + 1 :])
+        with pytest.raises(UserError, match=f"{name}.* is damaged"):
+            Spool(directory)
+        path.write_bytes(written)
+    Spool(directory).close()
+
+
+DAMAGE: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "lost": lambda lines: lines[1:],
+    "lost at the end": lambda lines: lines[:-1],
+    "torn": lambda lines: [*lines[:-1], lines[-1][:-1]],
+    "moved": lambda lines: [lines[1], lines[0], *lines[2:]],
+    "doubled": lambda lines: [lines[0], *lines],
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_no_line_can_be_lost_or_moved_unnoticed(tmp_path: Path, kind: str) -> None:
+    directory, _ = closed_spool(tmp_path)
+    path = directory / "journal.jsonl"
+    path.write_bytes(b"".join(DAMAGE[kind](path.read_bytes().splitlines(keepends=True))))
+    with pytest.raises(UserError, match=r"journal\.jsonl.* is damaged"):
+        Spool(directory)
+
+
+def test_a_spool_of_an_older_version_is_read_and_continued(tmp_path: Path) -> None:
+    directory, said = closed_spool(tmp_path)
+    journal, identity = directory / "journal.jsonl", directory / "spool.json"
+    plain = [json.dumps(record) for record in said]
+    journal.write_text("".join(f"{line}\n" for line in plain))
+    known = json.loads(identity.read_text())
+    identity.write_text(json.dumps({key: value for key, value in known.items() if key not in ("sum", "size")}))
+    spool = Spool(directory)
+    spool.append("tags", values={"a": "b"})
+    spool.close()
+    again = Spool(directory)
+    assert [record for record, _ in again.records()][:-1] == said
+    assert again.identity.size == again.unsent == size(again)

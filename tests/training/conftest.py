@@ -8,13 +8,13 @@ from project import TASK, Project
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch
-from ccwm.training.loop import build_module
+from ccwm.training.kinds import build_module
 from ccwm.training.module import CCWM
 
 
 @pytest.fixture
 def module(collected: Project) -> CCWM:
-    return build_module(collected.settings().agent, seed=0, observation_shape=(32, 32, 3), actions=2)
+    return build_module(collected.settings().agent_config, seed=0, observation_shape=(32, 32, 3), actions=2)
 
 
 @pytest.fixture

@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 import torch
 from project import write_params
+from safetensors.torch import save_file
+from tiny_learner import ACTIONS, NUMBERS
+from tiny_sac import tiny_sac
 
-from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.cells import Cell
 from ccwm.envs.factory import make_env
 from ccwm.replay.store import EpisodeStore
 from ccwm.seeds import episode_seed
-from ccwm.training.acting import ActingAhead, ActingHere, goal_of_cycle
+from ccwm.training.acting import ActingAhead, ActingHere, acting_weights, goal_of_cycle, load_policy
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.collect import collect_random
 from ccwm.training.history import Log
@@ -40,7 +42,7 @@ FIRST = 4
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A working directory with random episodes in `train`; the actors inherit it."""
     folder = tmp_path_factory.mktemp("acting")
-    config = write_params(folder / "params.yaml", {"env": {"observation": "state"}}).agent
+    config = write_params(folder / "params.yaml", {"env": {"observation": "state"}}).agent_config
     collect_random(CELL.task, folder, parts={"train": FIRST}, env=config.env, seed=0, advance=lambda: None)
     with chdir(folder):
         yield folder
@@ -68,7 +70,7 @@ def run(name: str, *, actors: int, log: Log = lambda *_: None) -> Trained:
         "log_every": 3,
         "actors": actors,
     }
-    config = write_params(Path("params.yaml"), {"env": {"observation": "state"}, "train": settings}).agent
+    config = write_params(Path("params.yaml"), {"env": {"observation": "state"}, "train": settings}).agent_config
     with hidden_progress():
         return train(config, CELL, data=Path("train"), work=Path(name), log=log, label="")
 
@@ -125,10 +127,8 @@ def test_a_cycle_is_played_with_the_weights_of_the_cycle_before(
 
 def actions(module: CCWM, index: int) -> np.ndarray:
     """Those of an episode with the weights of a module."""
-    learner, config = module.learner, module.learner.config
-    exploration = config.actor_critic.exploration
-    policy = RecurrentPolicy(learner.world_model, learner.actor_critic.actor, exploration=exploration)
-    return play_episode(make_env(CELL.task, config.env), policy, episode_seed("episode", 0, index)).episode.action
+    policy, env = module.learner.policy(explore=True), make_env(CELL.task, module.learner.config.env)
+    return play_episode(env, policy, episode_seed("episode", 0, index)).episode.action
 
 
 @pytest.mark.parametrize(("metric", "ahead"), [("episode/return", 0), ("model/observation", 1)])
@@ -171,3 +171,18 @@ def test_a_trainer_that_was_killed_resumes_to_the_bit(folder: Path, clean: Train
     assert saved is not None
     assert saved["updater"]["module"]["_extra_state"]["updates"] == 8
     assert_same(clean, run("killed", actors=1), "killed")
+
+
+def test_the_policy_of_any_kind_is_loaded_from_its_acting_weights(tmp_path: Path) -> None:
+    """The weights that a worker gets, of a SAC agent: its actor's alone."""
+    learner, path = tiny_sac(seed=4), tmp_path / "weights.safetensors"
+    about = {"config": learner.config.model_dump_json(), "observation_shape": str(NUMBERS)}
+    save_file(acting_weights(learner), path, metadata=about)
+    assert all(name.startswith("networks.actor.") for name in acting_weights(learner))
+    state = np.random.default_rng(0).standard_normal(NUMBERS, dtype=np.float32)
+    for explore in (False, True):
+        policies = [load_policy(path, explore, ACTIONS), learner.policy(explore=explore)]
+        for policy in policies:
+            policy.reset(3)
+        one, other = (policy.act(state) for policy in policies)
+        assert np.array_equal(one, other)

@@ -15,16 +15,17 @@ import pytest
 import torch
 from project import TASK, TRAIN, UPDATES, Project, write_params
 
-from ccwm.agents.learner import Learner
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.cells import Cell
 from ccwm.replay.store import EpisodeStore
 from ccwm.settings.agent import AgentConfig, Train
-from ccwm.training import loop
+from ccwm.training import kinds
 from ccwm.training.checkpoints import Checkpoints, OtherCheckpoint
 from ccwm.training.collect import collect_random
 from ccwm.training.finite import NotFinite
 from ccwm.training.history import Log
-from ccwm.training.loop import Trained, build_module, number_of_cycles, train, updates_after
+from ccwm.training.kinds import build_module
+from ccwm.training.loop import Trained, number_of_cycles, train, updates_after
 from ccwm.training.progress import TrainingProgress, hidden_progress
 from ccwm.training.signals import Interrupted
 
@@ -64,8 +65,8 @@ def test_updates_after_cycles(pretrain: int | None, cycles: int, updates: int) -
 
 
 def test_variants_of_a_seed_share_the_weights_that_they_have_in_common(tmp_path: Path) -> None:
-    ccwm = write_params(tmp_path / "params.yaml").agent
-    dreamer = write_params(tmp_path / "params.yaml", {"retrace": {"weight": 0.0}}).agent
+    ccwm = write_params(tmp_path / "params.yaml").agent_config
+    dreamer = write_params(tmp_path / "params.yaml", {"retrace": {"weight": 0.0}}).agent_config
     one, other, next_seed = (
         build_module(config, seed=seed, observation_shape=(32, 32, 3), actions=2).learner.state_dict()
         for config, seed in ((ccwm, 0), (dreamer, 0), (ccwm, 1))
@@ -84,7 +85,9 @@ def data(collected: Project) -> Path:
 def run(
     data: Path, folder: Path, settings: Mapping[str, Any], log: Log = lambda *_: None, **changes: Mapping[str, Any]
 ) -> Trained:
-    config: AgentConfig = write_params(folder / "params.yaml", {"train": {**TWO_UPDATES, **settings}, **changes}).agent
+    config: AgentConfig = write_params(
+        folder / "params.yaml", {"train": {**TWO_UPDATES, **settings}, **changes}
+    ).agent_config
     with hidden_progress():
         return train(config, TRAIN, data=data, work=folder / "work", log=log, label="")
 
@@ -141,8 +144,10 @@ def test_skill_is_measured_on_all_windows_of_a_batch(
 ) -> None:
     """Also where this rank has only some of them: a curve does not depend on the number of devices."""
     seen = []
-    monkeypatch.setattr(Learner, "retrace_skill", lambda learner, batch: seen.append(batch.reward.shape[1]) or {})
-    monkeypatch.setattr(loop, "own_rows", lambda batch: slice(1))
+    monkeypatch.setattr(
+        ModelBasedLearner, "retrace_skill", lambda learner, batch: seen.append(batch.reward.shape[1]) or {}
+    )
+    monkeypatch.setattr(kinds, "own_rows", lambda batch: slice(1))
     run(data, tmp_path, {"env_steps": 80})
     assert seen == [2, 2]  # at the beginning and at the end
 
@@ -202,7 +207,7 @@ ROBUST_STATES: dict[str, dict[str, Any]] = {
 
 def test_a_robust_agent_of_states_resumes_to_the_bit(tmp_path: Path) -> None:
     """Slow critic, range of returns and running median included, stopped in the middle of a cycle."""
-    env = write_params(tmp_path / "params.yaml", ROBUST_STATES).agent.env
+    env = write_params(tmp_path / "params.yaml", ROBUST_STATES).agent_config.env
     collect_random(TASK, tmp_path, parts={"train": 2}, env=env, seed=0, advance=lambda: None)
     settings = {"env_steps": 160, "update_every": 80, "pretrain": 4}
 
@@ -264,7 +269,7 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(data: Path, tmp_path:
 def test_nan_ends_training_by_name_and_keeps_the_checkpoints_before_it(tmp_path: Path) -> None:
     """The world's third episode, played in cycle 2, breaks the reward's loss."""
     task = "unbounded_world:Unbounded"
-    config = write_params(tmp_path / "params.yaml").agent
+    config = write_params(tmp_path / "params.yaml").agent_config
     collect_random(task, tmp_path, parts={"train": 2}, env=config.env, seed=0, advance=lambda: None)
     logged: list[int] = []
     with hidden_progress(), pytest.raises(NotFinite, match=r"update 1[2-7]: model/reward"):

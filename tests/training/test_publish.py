@@ -30,7 +30,7 @@ def test_the_last_and_the_best_agent_are_published(module: CCWM, tmp_path: Path)
         card = agent.card
         assert (card.task, card.variant, card.seed, card.action_size) == (TRAIN.task, TRAIN.variant, 0, 2)
         assert (card.observation_shape, card.observation_dtype) == ((32, 32, 3), "uint8")
-    torch.testing.assert_close(agents[0].state_dict(), module.learner.state_dict(), rtol=0, atol=0)
+    torch.testing.assert_close(agents[0].learner.state_dict(), module.learner.state_dict(), rtol=0, atol=0)
     prefix = "learner."
     learner = {name.removeprefix(prefix): value for name, value in best.items() if name.startswith(prefix)}
-    torch.testing.assert_close(agents[1].state_dict(), learner, rtol=0, atol=0)
+    torch.testing.assert_close(agents[1].learner.state_dict(), learner, rtol=0, atol=0)

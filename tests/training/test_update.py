@@ -12,14 +12,14 @@ from project import Project
 from ccwm.structs import Batch
 from ccwm.training.devices import launch
 from ccwm.training.finite import NotFinite
-from ccwm.training.loop import build_module
+from ccwm.training.kinds import build_module
 from ccwm.training.module import CCWM
-from ccwm.training.update import Updater
+from ccwm.training.update import JointUpdater
 
 
 @pytest.fixture
-def updater(module: CCWM, collected: Project) -> Updater:
-    return Updater(launch(collected.settings().agent.trainer), module)
+def updater(module: CCWM, collected: Project) -> JointUpdater:
+    return JointUpdater(launch(collected.settings().agent_config.trainer), module)
 
 
 def assert_equal(one: Any, other: Any) -> None:
@@ -30,7 +30,7 @@ def weights(module: CCWM) -> dict[str, torch.Tensor]:
     return copy.deepcopy(module.learner.state_dict())
 
 
-def test_an_update_changes_every_part_once(updater: Updater, batches: list[Batch]) -> None:
+def test_an_update_changes_every_part_once(updater: JointUpdater, batches: list[Batch]) -> None:
     before = weights(updater.module)
     updater.step(batches[0])
     changed = {name for name, weight in weights(updater.module).items() if not torch.equal(weight, before[name])}
@@ -45,10 +45,10 @@ def test_a_loss_reaches_the_parameters_of_its_part_alone(
     module: CCWM, batches: list[Batch], collected: Project
 ) -> None:
     """Without learning rates for actor and critic, only the world model moves."""
-    config = collected.settings().agent
+    config = collected.settings().agent_config
     rates = config.optimiser.model_copy(update={"actor_lr": 0.0, "critic_lr": 0.0})
     module.learner.config = config.model_copy(update={"optimiser": rates})
-    updater = Updater(launch(config.trainer), module)
+    updater = JointUpdater(launch(config.trainer), module)
     before = weights(module)
     updater.step(batches[0])
     changed = {name for name, weight in weights(module).items() if not torch.equal(weight, before[name])}
@@ -56,14 +56,14 @@ def test_a_loss_reaches_the_parameters_of_its_part_alone(
     assert [name for name in changed if name.startswith("world_model.")]
 
 
-def test_averages_are_means_since_the_last_call(updater: Updater, batches: list[Batch]) -> None:
+def test_averages_are_means_since_the_last_call(updater: JointUpdater, batches: list[Batch]) -> None:
     singles = []
     for batch in batches[:2]:
         updater.step(batch)
         singles.append(updater.averages())
     again = copy.deepcopy(updater.module.learner.config)
     module = build_module(again, seed=0, observation_shape=(32, 32, 3), actions=2)
-    both = Updater(updater.fabric, module)
+    both = JointUpdater(updater.fabric, module)
     for batch in batches[:2]:
         both.step(batch)
     means = {name: (singles[0][name] + singles[1][name]) / 2 for name in singles[0]}
@@ -73,12 +73,12 @@ def test_averages_are_means_since_the_last_call(updater: Updater, batches: list[
     )
 
 
-def test_a_resumed_updater_does_not_differ_in_a_bit(updater: Updater, batches: list[Batch]) -> None:
+def test_a_resumed_updater_does_not_differ_in_a_bit(updater: JointUpdater, batches: list[Batch]) -> None:
     for batch in batches[:3]:
         updater.step(batch)
     state = copy.deepcopy(updater.state_dict())
     config = updater.module.learner.config
-    resumed = Updater(updater.fabric, build_module(config, seed=0, observation_shape=(32, 32, 3), actions=2))
+    resumed = JointUpdater(updater.fabric, build_module(config, seed=0, observation_shape=(32, 32, 3), actions=2))
     resumed.load_state_dict(state)
     for batch in batches[3:]:
         updater.step(batch)
@@ -89,7 +89,7 @@ def test_a_resumed_updater_does_not_differ_in_a_bit(updater: Updater, batches: l
 
 @pytest.mark.parametrize("poison", [float("nan"), 1e30])  # in the batch; its square, in the loss
 def test_a_bad_reward_is_stopped_by_name_and_steps_nothing(
-    updater: Updater, batches: list[Batch], poison: float
+    updater: JointUpdater, batches: list[Batch], poison: float
 ) -> None:
     updater.step(batches[0])
     before = copy.deepcopy(updater.state_dict())
@@ -100,7 +100,7 @@ def test_a_bad_reward_is_stopped_by_name_and_steps_nothing(
     assert_equal(updater.state_dict(), before)
 
 
-def test_a_bad_gradient_of_a_fine_loss_is_stopped_by_name(updater: Updater, batches: list[Batch]) -> None:
+def test_a_bad_gradient_of_a_fine_loss_is_stopped_by_name(updater: JointUpdater, batches: list[Batch]) -> None:
     weight = next(updater.module.learner.actor_critic.critic.parameters())
 
     def poison(gradient: torch.Tensor) -> torch.Tensor:

@@ -12,10 +12,12 @@ import numpy as np
 import torch
 from pydantic import Field, ValidationError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
+from ccwm.agents.build import build_learner
 from ccwm.agents.learner import Learner
-from ccwm.agents.recurrent import RecurrentPolicy
+from ccwm.agents.model_based import ModelBasedLearner
+from ccwm.agents.policy import Policy
 from ccwm.envs.tasks import is_code
 from ccwm.errors import UserError
 from ccwm.files import write_atomically, write_json
@@ -50,13 +52,28 @@ class AgentCard(Section):
     config: AgentConfig
 
 
-class Agent(Learner):
-    """A trained agent: the learner's parts, its card, and greedy acting by ``reset`` and ``act``."""
+class Agent(nn.Module):
+    """A trained agent of any kind: what it learned, its card, and greedy acting by ``reset`` and ``act``."""
 
     def __init__(self, card: AgentCard, *, task: str = "") -> None:
-        super().__init__(card.config, observation_shape=card.observation_shape, actions=card.action_size)
+        super().__init__()
         self.card, self._task = card, task
-        self.policies: list[RecurrentPolicy] = []
+        shape, actions = card.observation_shape, card.action_size
+        self.learner = build_learner(card.config, observation_shape=shape, actions=actions)
+        self.policies: list[Policy] = []
+
+    @property
+    def has_world_model(self) -> bool:
+        """Whether the agent can predict: one without a world model can only act."""
+        return self.learner.has_world_model
+
+    @property
+    def model_based(self) -> ModelBasedLearner:
+        """The learner of an agent that has a world model; UserError for any other."""
+        if not isinstance(self.learner, ModelBasedLearner):
+            kind = self.card.config.agent.kind
+            raise UserError(f"an agent of kind {kind} has no world model", hint="choose one of kind world_model")
+        return self.learner
 
     @property
     def task(self) -> str:
@@ -68,9 +85,9 @@ class Agent(Learner):
             )
         return self._task or self.card.task
 
-    def policy(self, *, exploration: float | None = None) -> RecurrentPolicy:
-        """The agent's policy for one environment: greedy, or with exploration noise."""
-        return RecurrentPolicy(self.world_model, self.actor_critic.actor, exploration=exploration)
+    def policy(self, *, explore: bool = False) -> Policy:
+        """The agent's policy for one environment: greedy, or exploring as in training."""
+        return self.learner.policy(explore=explore)
 
     def reset(self, batch: int = 1) -> None:
         """Start an episode in each of ``batch`` environments."""
@@ -171,7 +188,7 @@ def load_agent(directory: str | Path, *, task: str = "") -> Agent:
         raise BadAgent(f"{path} holds weights that are not finite ({', '.join(bad[:3])})", hint="train the agent again")
     try:
         agent = Agent(card, task=task)
-        agent.load_state_dict(weights)
+        agent.learner.load_state_dict(weights)
     except RuntimeError as error:  # torch's word for names and shapes that differ, and for too large ones
         raise BadAgent(f"{path} does not fit its {CARD}", hint=f"export both again. {error}") from error
     return agent.eval()

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ccwm.agents.actions import finite_action
 from ccwm.agents.world_model import WorldModel
-from ccwm.errors import UserError
 from ccwm.nets.actor import Actor
 from ccwm.seeds import named_seed
 from ccwm.structs import LatentState
@@ -47,11 +47,7 @@ class RecurrentPolicy:
         self.action = torch.tanh(policy.sample(self._noise(policy.mean)))
         if self.exploration is not None:
             self.action = (self.action + self.exploration * self._noise(policy.mean)).clamp(-1, 1)
-        action: np.ndarray = self.action[0].float().cpu().numpy()
-        if not np.isfinite(action).all():
-            hint = "its weights or the observation are not finite, or too large: train or load another agent"
-            raise UserError("the agent's action is not finite", hint=hint)
-        return action
+        return finite_action(self.action[0])
 
     def _noise(self, like: Tensor) -> Tensor:
         if self.exploration is None:

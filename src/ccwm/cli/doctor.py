@@ -210,7 +210,7 @@ def disk(settings: Settings) -> Finding:
 
     study = settings.study
     task = measure_task(min(study.tasks, key=lambda name: needs_gl(name, settings.env)), settings.env, seconds=0)
-    weights = {name: count_weights(make_module(resolve(settings, name).agent, task)) for name in study.variants}
+    weights = {name: count_weights(make_module(resolve(settings, name).agent_config, task)) for name in study.variants}
     kept, working = map(int, needed(resolve(settings, study.variants[0]), weights, task))
     free = shutil.disk_usage(Path.cwd()).free
     message = f"{decimal(free)} free; the study keeps {decimal(kept)}, an agent takes {decimal(working)}"

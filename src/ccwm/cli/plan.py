@@ -99,7 +99,7 @@ def measure(settings: Settings) -> Measured:
             found.tasks[task] = measure_task(task, settings.env)
             advance()
         for variant in study.variants:
-            found.agents[variant] = measure_agent(resolve(settings, variant).agent, found.tasks[study.tasks[0]])
+            found.agents[variant] = measure_agent(resolve(settings, variant).agent_config, found.tasks[study.tasks[0]])
             advance()
     return found
 

@@ -59,7 +59,7 @@ def main() -> None:
             repo.fetch(targets=wanted)
         if wanted:
             repo.checkout(targets=wanted, force=True)
-        repo.reproduce(spec.cell, single_item=True)
+        repo.reproduce(spec.cell, single_item=True, force=True)  # it is stale, as home knows
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the cell is finished: a second is spent to say so
         if spec.remote:
             repo.push(targets=[spec.cell])

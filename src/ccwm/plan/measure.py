@@ -15,15 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.envs.factory import make_env
 from ccwm.settings.agent import AgentConfig, Env
 from ccwm.structs import Batch
 from ccwm.training.device_check import one_device
 from ccwm.training.devices import launch
-from ccwm.training.loop import build_module
-from ccwm.training.module import CCWM
-from ccwm.training.update import Updater
+from ccwm.training.kinds import build_module, build_updater, window_length
+from ccwm.training.module import AgentModule
 
 PATIENCE = 4.0
 """Seconds that a whole update may take to be measured whole; a slower one is extrapolated from parts of its batch."""
@@ -76,11 +74,11 @@ def measure_agent(config: AgentConfig, task: TaskCost) -> AgentCost:
     """Updates of an untrained agent, as the training loop makes them, and its greedy acting."""
     module = make_module(config, task)
     module.counters.env_steps = config.train.env_steps  # so that nothing waits for a later step to be computed
-    updater = Updater(launch(one_device(config.trainer)), module)
+    updater = build_updater(launch(one_device(config.trainer)), module)
 
     def timed(windows: int, updates: int) -> tuple[float, float]:
         """Median seconds of an update after the first, which warms up, and the process's peak memory in MB."""
-        batch = random_batch(config.train.length, windows, task)
+        batch = random_batch(window_length(config), windows, task)
 
         def update() -> None:
             updater.step(batch)
@@ -90,7 +88,7 @@ def measure_agent(config: AgentConfig, task: TaskCost) -> AgentCost:
         return median_seconds(update, updates - 1), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     update, memory, parts = whole_update(timed, config.train.batch)
-    policy = RecurrentPolicy(module.learner.world_model, module.learner.actor_critic.actor)
+    policy = module.learner.policy()
     policy.reset(0)
     observation = random_batch(1, 1, task).observation[0, 0].numpy()
     act = median_seconds(lambda: policy.act(observation), 10)
@@ -102,12 +100,12 @@ def median_seconds(call: Callable[[], object], times: int) -> float:
     return statistics.median(timeit.repeat(call, number=1, repeat=times))
 
 
-def make_module(config: AgentConfig, task: TaskCost) -> CCWM:
+def make_module(config: AgentConfig, task: TaskCost) -> AgentModule:
     """An untrained agent of a task."""
     return build_module(config, seed=0, observation_shape=task.observation_shape, actions=task.action_size)
 
 
-def count_weights(module: CCWM) -> int:
+def count_weights(module: AgentModule) -> int:
     """Weights of an agent."""
     return sum(weight.numel() for weight in module.learner.parameters())
 

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 from ccwm.cells import STAGES, Cell, cells
 from ccwm.errors import UserError
 from ccwm.files import md5
-from ccwm.readers import BadResult, MissingResult, read_object
+from ccwm.readers import BadResult, MissingResult, read_object, reading
 from ccwm.settings.parsing import read_yaml
 from ccwm.settings.schema import Study
 from ccwm.studies import components, embeddings, prediction, retracing, returns, transfer, truncation
+from ccwm.studies.without_model import has_world_model
 from ccwm.training import collect, history
 
 MEASURED = tuple(stage for stage in STAGES if stage != "report")
@@ -36,14 +37,22 @@ READERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
 """What reads the files of each stage."""
 
 
-def check_sums(root: Path, folder: Path, locked: Callable[[], Mapping[str, str]] = dict) -> None:
-    """Refuse files that are not those which ``run.json`` in the folder says were written, or ``locked`` without it."""
+def check_sums(root: Path, folder: Path, locked: Callable[[], Mapping[str, str]] | None = None) -> None:
+    """Refuse files that are not those which ``run.json`` in the folder says were written, or ``locked`` without it.
+
+    Where neither says anything they are refused too, unless there is no ``locked``.
+    """
     made = None
     with suppress(BadResult):  # a clone has none, and a report does not depend on it
         made = read_object(folder / "run.json").get("files")
-    for name, digest in (made if isinstance(made, dict) else locked()).items():
+    sums = made if isinstance(made, dict) and made else locked() if locked else {}
+    if not sums and locked:
+        raise BadResult(f"neither {folder / 'run.json'} nor {root / 'dvc.lock'} says what its run has written")
+    for name, digest in sums.items():
         path = root / name
-        if path.suffix in (".csv", ".json", ".safetensors") and path.is_file() and md5(path) != digest:
+        with reading(path, "result"):
+            is_other = path.suffix in (".csv", ".json", ".safetensors") and path.is_file() and md5(path) != digest
+        if is_other:
             raise BadResult(f"{path} is not the file that its run has written")
 
 
@@ -62,9 +71,15 @@ class Results:
         return self.study.variants[0]
 
     def expected(self, stage: str, *, task: str | None = None, variant: str | None = None) -> list[Cell]:
-        """Every cell that the stage should fill; a task or variant narrows it."""
-        every = cells(self.study, stage)
-        return [cell for cell in every if task in (None, cell.task) and variant in (None, cell.variant)]
+        """Every cell that the stage should fill; a task or variant narrows it.
+
+        Where rollout-viz found no world model it had nothing to fill.
+        """
+        every = [cell for cell in cells(self.study, stage) if task in (None, cell.task)]
+        return [cell for cell in every if variant in (None, cell.variant) and self._has_content(cell)]
+
+    def _has_content(self, cell: Cell) -> bool:
+        return cell.stage != "rollout-viz" or has_world_model(self.root / cell.results)
 
     def damage(self, cell: Cell) -> str:
         """Which file of a cell is not what its run has written, or cannot be read; empty where none is."""
@@ -89,7 +104,9 @@ class Results:
         path = self.root / "dvc.lock"
         try:
             stages = read_yaml(path, bounded=False)["stages"] if path.is_file() else {}
-            return {name: {out["path"]: out["md5"] for out in entry["outs"]} for name, entry in stages.items()}
+            return {
+                name: {str(out["path"]): str(out["md5"]) for out in entry["outs"]} for name, entry in stages.items()
+            }
         except (KeyError, TypeError, AttributeError) as error:
             raise BadResult(f"{path} is no lock file of DVC ({error!r})") from None
 

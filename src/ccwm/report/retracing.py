@@ -68,7 +68,7 @@ def skill_figure(task: str, frames: Frames, colours: Mapping[str, str]) -> Figur
 
 
 def summarise(report: Report, task: str) -> list[Row]:
-    """A row for each variant: its last skill and the errors of its shown steps, means over seeds."""
+    """A row for each variant with a world model: its last skill and the errors of its shown steps, over seeds."""
     load = report.results.load
     skills = rows_of(load("train", task, read_curve, CURVE), lambda curve: [last_skill(curve)])
     shown = rows_of(load("rollout-viz", task, read_retracing, FILES), lambda of: [measure(of)])
@@ -76,7 +76,7 @@ def summarise(report: Report, task: str) -> list[Row]:
     for row in averaged(skills, "task", "variant") + averaged(shown, "task", "variant", events=sum):
         cells = rows.get(row["variant"], {"cells": ()})["cells"] + row["cells"]
         rows[row["variant"]] = {**rows.get(row["variant"], {}), **row, "cells": cells}
-    return list(rows.values())
+    return [row for row in rows.values() if any(row.get(key) is not None for key in (*SKILLS, "forward_error"))]
 
 
 def of_task(report: Report, task: str) -> list[Block]:

@@ -12,6 +12,13 @@ from pydantic import Field, JsonValue, model_validator
 from ccwm.settings.section import Fraction, LearningRate, Section
 
 
+class Agent(Section):
+    """Which of the agents of the paper's framework learns."""
+
+    kind: Literal["world_model", "sac"] = "world_model"
+    """`world_model` is CCWM, or Dreamer where `retrace.weight` is 0; `sac` is soft actor-critic from states."""
+
+
 class Env(Section):
     """How an environment is observed and stepped."""
 
@@ -176,6 +183,21 @@ class ActorCritic(Section):
     """Standard deviation of the noise added to actions while training, before they are clipped."""
 
 
+class SAC(Section):
+    """Soft actor-critic, by stable-baselines3 with its published values; `agent.kind: sac` reads it."""
+
+    learning_rate: LearningRate = 3e-4
+    """Learning rate of actor, critics and temperature."""
+    discount: float = Field(0.99, gt=0, lt=1)
+    """γ, the discount factor."""
+    tau: float = Field(0.005, gt=0, le=1)
+    """Share of the critics that their slow copies, which give the targets, take over in every update."""
+    layers: int = Field(2, ge=1, le=8)
+    """Hidden layers of the actor and of each critic."""
+    units: int = Field(256, ge=1, le=8192)
+    """Units of each of these layers."""
+
+
 class Optimiser(Section):
     """Adam, with a learning rate for each part."""
 
@@ -234,11 +256,13 @@ class Trainer(Section):
 class AgentConfig(Section):
     """All that decides an agent beside its task and its seed."""
 
+    agent: Agent = Agent.model_validate({})  # agents that were exported before there were kinds have no such section
     env: Env
     model: Model
     retrace: Retrace
     truncation: Truncation
     actor_critic: ActorCritic
+    sac: SAC = SAC.model_validate({})
     optimiser: Optimiser
     replay: Replay
     train: Train
@@ -248,6 +272,23 @@ class AgentConfig(Section):
         """Plain values under dotted keys: `train.batch`."""
         sections = self.model_dump(mode="json", include=set(AgentConfig.model_fields))
         return {f"{name}.{field}": value for name, fields in sections.items() for field, value in fields.items()}
+
+    @model_validator(mode="after")
+    def _kind_fits(self) -> Self:
+        if self.agent.kind == "world_model":
+            return self
+        wanted = {
+            "env.observation": (self.env.observation, "state", "it learns from states"),
+            "retrace.weight": (self.retrace.weight, 0.0, "it has no world model to retrace with"),
+            "truncation.mode": (self.truncation.mode, "none", "it retraces nothing"),
+            "trainer.devices": (self.trainer.devices, 1, "its updates are made by one device"),
+            "trainer.precision": (self.trainer.precision, "32-true", "stable-baselines3 computes in it"),
+        }
+        for key, (value, needed, why) in wanted.items():
+            if value != needed:
+                rule = f"must be {needed} with agent.kind: sac ({why}); set it so, or choose another kind"
+                raise ValueError(f"{key} ({value}) {rule}")
+        return self
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:

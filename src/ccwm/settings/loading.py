@@ -24,7 +24,7 @@ def whole_settings(content: dict[str, Any], *, where: str) -> Settings:
         f"{name}.{field}: is missing; write it out, its default is {json.dumps(value)}"
         for name, section in settings.model_dump(mode="json").items()
         for field, value in section.items()
-        if field not in content[name]
+        if field not in content.get(name, {})
     ]
     if missing:  # with every value in the file, no default in the code can change a result
         raise bad_params(where, missing)

@@ -150,6 +150,6 @@ class Settings(AgentConfig):
     tune: Tune
 
     @property
-    def agent(self) -> AgentConfig:
+    def agent_config(self) -> AgentConfig:
         """The sections that decide an agent, alone."""
         return AgentConfig(**{name: getattr(self, name) for name in AgentConfig.model_fields})

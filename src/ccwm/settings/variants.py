@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ccwm.errors import did_you_mean
 from ccwm.settings.agent import AgentConfig
+from ccwm.settings.kinds import is_unread
 from ccwm.settings.parsing import BadParams, new_name, parse, unknown_key
 from ccwm.settings.schema import Settings
 
@@ -24,4 +25,9 @@ def resolve(settings: Settings, variant: str) -> Settings:
         if new_name(key) or field not in content[section]:
             raise BadParams(f"{where}: {unknown_key(key, content.get(section, ()))}")
         content[section][field] = value
-    return parse(content, where=where)
+    resolved = parse(content, where=where)
+    kind = resolved.agent.kind
+    for key in settings.variants[variant]:
+        if is_unread(kind, key):
+            raise BadParams(f"{where}.{key}: has no effect with agent.kind: {kind}; remove it, or choose another kind")
+    return resolved

@@ -36,10 +36,10 @@ def on_device(agent: Agent, trainer: Trainer) -> Agent:
 
 
 def play(
-    agent: Agent, seeds: Iterable[int], *, change: Change = UNCHANGED, exploration: float | None = None
+    agent: Agent, seeds: Iterable[int], *, change: Change = UNCHANGED, explore: bool = False
 ) -> Generator[Rollout]:
-    """An episode for each seed in the agent's own environment or a changed one, greedy or with exploration noise."""
-    policy = agent.policy(exploration=exploration)
+    """An episode for each seed in the agent's own environment or a changed one, greedy or exploring as in training."""
+    policy = agent.policy(explore=explore)
     with closing(make_env(agent.task, agent.card.config.env, change=change)) as env:
         for seed in seeds:
             yield play_episode(env, policy, seed)

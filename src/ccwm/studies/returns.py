@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ccwm.agents.export import Agent
+from ccwm.agents.export import Agent, load_agent
+from ccwm.agents.policy import Policy
 from ccwm.envs.tasks import MAZE_TASKS, SUITE_TASKS
 from ccwm.files import write_csv, write_json
 from ccwm.ops.statistics import bootstrap_mean, interquartile_mean, sample_sd
 from ccwm.readers import NUMBER, TEXT, read_record, read_table
 from ccwm.seeds import episode_seed
 from ccwm.studies.agents import play
+from ccwm.training.rollouts import EpisodeWorkers, Rollout
 
 
 class Return(NamedTuple):
@@ -46,14 +51,39 @@ class Metrics(NamedTuple):
     success_rate: float | None
 
 
-def greedy_returns(agent: Agent, *, episodes: int, seed: int, advance: Callable[[], None]) -> list[Return]:
-    """Greedy episodes whose seeds are the same for every variant of ``seed``; ``advance`` is called after each."""
+def greedy_returns(
+    agent: Agent, *, exported: Path, episodes: int, seed: int, advance: Callable[[], None]
+) -> list[Return]:
+    """Greedy episodes whose seeds are the same for every variant of ``seed``; ``advance`` is called after each.
+
+    An agent that was trained with actors is evaluated by as many, which read it from ``exported``.
+    """
     seeds = [episode_seed("evaluate", seed, index) for index in range(episodes)]
     rows = []
-    for index, played in enumerate(play(agent, seeds)):
-        rows.append(Return(index, seeds[index], played.total, len(played.episode.reward) - 1, played.success))
-        advance()
+    with closing(
+        _play_by_actors(agent, exported, seeds) if agent.card.config.train.actors else play(agent, seeds)
+    ) as of:
+        for index, played in enumerate(of):
+            rows.append(Return(index, seeds[index], played.total, len(played.episode.reward) - 1, played.success))
+            advance()
     return rows
+
+
+def _play_by_actors(agent: Agent, exported: Path, seeds: Sequence[int]) -> Generator[Rollout]:
+    """Greedy episodes in the order of their seeds; an actor computes on one thread, whatever their number."""
+    config = agent.card.config
+    hint = "train with fewer actors if memory is short; with 0 the stage's own process plays"
+    with closing(EpisodeWorkers(agent.task, config.env, min(config.train.actors, len(seeds)), hint=hint)) as actors:
+        make_policy = partial(_greedy_policy, exported.resolve(), agent.task)
+        waiting = deque([actors.submit(make_policy, seed) for seed in seeds])
+        while waiting:
+            yield actors.result(waiting.popleft())
+
+
+@cache
+def _greedy_policy(exported: Path, task: str, _: int) -> Policy:
+    """The policy of an exported agent, read once by each actor."""
+    return load_agent(exported, task=task).policy()
 
 
 def best_possible(task: str, time_limit: int) -> float | None:

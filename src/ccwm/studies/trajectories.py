@@ -29,17 +29,18 @@ class Seen(NamedTuple):
 @torch.no_grad()
 def see(agent: Agent, episode: Episode) -> Seen:
     """Observe a whole episode, retrace every transition by one step, and value every state."""
-    model = agent.world_model
+    learner = agent.model_based
+    model = learner.world_model
     batch = episode_batch(episode, model)
     steps, stoch = len(episode.reward), model.rssm.stoch
     observed = model.observe(batch, batch.action.new_zeros(steps, 1, stoch))
     posterior = observed.posterior
     states = posterior.feature[:, 0]
-    if agent.retracing is None or agent.truncation is None:
-        return Seen(episode, states, None, agent.actor_critic.critic(states).mean)
+    if learner.retracing is None or learner.truncation is None:
+        return Seen(episode, states, None, learner.actor_critic.critic(states).mean)
     mean = batch.action.new_zeros(1, 1, steps - 1, 1, stoch)  # one step back, one sample, no noise
-    retraced = agent.retracing.walk(observed, model, mean).feature[0, 0, :, 0]
-    value = agent.truncation.signal(posterior, model, agent.actor_critic)
+    retraced = learner.retracing.walk(observed, model, mean).feature[0, 0, :, 0]
+    value = learner.truncation.signal(posterior, model, learner.actor_critic)
     return Seen(episode, states, retraced, value[:, 0])
 
 
@@ -47,7 +48,7 @@ def exploring_episodes(agent: Agent, *, episodes: int, seed: int, advance: Calla
     """New episodes of the agent with the noise it was trained with; their seeds are the same for every variant."""
     seeds = [episode_seed("states", seed, index) for index in range(episodes)]
     played = []
-    for rollout in play(agent, seeds, exploration=agent.card.config.actor_critic.exploration):
+    for rollout in play(agent, seeds, explore=True):
         played.append(rollout.episode)
         advance()
     return played

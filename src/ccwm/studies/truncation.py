@@ -94,7 +94,8 @@ def runs(flags: np.ndarray) -> np.ndarray:
 
 def own_threshold(agent: Agent) -> float:
     """The η that the agent's truncation ended with (`auto`), has, or would have had."""
-    return agent.card.config.truncation.threshold if agent.truncation is None else float(agent.truncation.threshold)
+    truncation = agent.model_based.truncation
+    return agent.card.config.truncation.threshold if truncation is None else float(truncation.threshold)
 
 
 def mask(agent: Agent, value: Tensor, *, rule: str | None = None, threshold: float | None = None) -> np.ndarray:

@@ -5,7 +5,8 @@
     <spool>/<id>/files/…          copies of directories that are not yet sent
     <spool>/<id>/rejected.jsonl   records that the store refused for good, with its reason
 
-A record is in the journal (and survives kill -9) when ``append`` returns; the outbox fsyncs before it sends.
+A record is in the journal (and survives kill -9) when ``append`` returns; the outbox fsyncs before it sends. Every
+record, and ``spool.json``, has a checksum; spools of an older version have none, and stay as they are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Annotated, Any
 from filelock import FileLock, Timeout
 from pydantic import Field, JsonValue, ValidationError
 
+from ccwm.checksums import is_sealed, seal, unseal
 from ccwm.errors import UserError
 from ccwm.files import append_line, write_atomically
 from ccwm.settings.section import Section
@@ -63,6 +65,8 @@ class Identity(Section):
     start_time: int = Field(default_factory=now)
     mlflow_run_id: str | None = None
     acknowledged: int = 0
+    size: int = 0
+    """Bytes that the journal had when its spool was last closed: a shorter one has lost records."""
 
 
 class Spool:
@@ -72,7 +76,7 @@ class Spool:
         """Open a spool, or make that of ``identity``; a last line that a crash tore is overwritten by the next one."""
         if identity is not None and not (directory / "spool.json").is_file():
             directory.mkdir(parents=True, exist_ok=True)
-            write_atomically(directory / "spool.json", identity.model_dump_json().encode())
+            write_atomically(directory / "spool.json", seal(identity.model_dump_json().encode()))
         self.directory = directory.absolute()  # the outbox outlives a caller's change of directory
         # Opened by one thread, released by another: the sender keeps it while a call to the store still hangs.
         self._lock = FileLock(directory / "lock", thread_local=False)
@@ -80,11 +84,21 @@ class Spool:
             self._lock.acquire(timeout=wait)
         except Timeout:
             raise Held(f"{directory} is held by another process", hint="end that run first") from None
+        try:
+            self._read(directory)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _read(self, directory: Path) -> None:
         self.identity = read_identity(directory)
+        self._sealed = is_sealed((directory / "spool.json").read_bytes())
         self._appending = threading.Lock()
         self._journal = self.directory / "journal.jsonl"
         self._journal.touch()
         self._size = self._journal.read_bytes().rfind(b"\n") + 1
+        if self._size < max(self.identity.size, self.identity.acknowledged):
+            raise UserError(f"{self._journal} is damaged (its end is missing)", hint=_give_up(directory))
         states = [record["value"] for record, _ in self.records() if record["kind"] == "status"]
         self.status = states[-1] if states else "RUNNING"
 
@@ -105,6 +119,7 @@ class Spool:
         with self._appending:
             if not self._lock.is_locked:
                 raise ValueError(f"{self.directory} is closed, and may be another process's by now")
+            line = seal(line, self._size) if self._sealed else line
             self._size = append_line(self._journal, line, self._size, durable=False)
 
     def set_status(self, status: str) -> None:
@@ -120,16 +135,17 @@ class Spool:
             journal.seek(start)
             lines = journal.read(size - start).splitlines(keepends=True)
         for line in lines:
+            if (record := parse_record(line, start, sealed=self._sealed)) is None:
+                message = f"{self._journal}: the line at byte {start} is damaged"
+                raise UserError(message, hint=_give_up(self.directory))
             start += len(line)
-            if (record := parse_record(line)) is None:
-                hint = "remove that line; the others can still be sent"
-                raise UserError(f"{self._journal}: the line that ends at byte {start} is damaged", hint=hint)
             yield record, start
 
     def identify(self, **changes: JsonValue) -> None:
         """Replace fields of ``spool.json`` atomically."""
         changed = self.identity.model_copy(update=changes)
-        write_atomically(self.directory / "spool.json", changed.model_dump_json().encode())
+        content = changed.model_dump_json().encode()
+        write_atomically(self.directory / "spool.json", seal(content) if self._sealed else content)
         self.identity = changed
 
     def keep(self, folder: Path) -> str:
@@ -149,16 +165,22 @@ class Spool:
 
     def close(self) -> None:
         """Release the spool; that of a finished run goes, if the store has all of it."""
-        if self.status == "FINISHED" and not self.unsent and not self.rejected:
-            shutil.rmtree(self.directory, ignore_errors=True)
-        with self._appending:
-            self._lock.release()
+        try:
+            if self.status == "FINISHED" and not self.unsent and not self.rejected:
+                shutil.rmtree(self.directory, ignore_errors=True)
+            elif self.identity.size != self._size:
+                self.identify(size=self._size)
+        finally:
+            with self._appending:
+                self._lock.release()
 
 
-def parse_record(line: bytes) -> Record | None:
-    """A line of the journal; None where it is none."""
+def parse_record(line: bytes, at: int, *, sealed: bool) -> Record | None:
+    """A line of the journal that starts at byte ``at``; None where it is none, or another than was written there."""
+    if is_sealed(line) != sealed:
+        return None
     try:
-        record: Any = json.loads(line)
+        record: Any = json.loads(unseal(line, at) if sealed else line)
     except (ValueError, RecursionError):
         return None
     fields = FIELDS.get(str(record.get("kind"))) if isinstance(record, dict) else None
@@ -172,8 +194,13 @@ def read_identity(directory: Path) -> Identity:
     """Which run a spool directory belongs to, and how much of it was sent."""
     path = directory / "spool.json"
     try:
-        return Identity.model_validate_json(path.read_bytes())
-    except (ValidationError, FileNotFoundError) as error:
-        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "it is missing"
-        hint = f"remove {directory} to give up what it holds"
-        raise UserError(f"{path} is damaged ({told})", hint=hint) from None
+        content = path.read_bytes()
+        return Identity.model_validate_json(unseal(content) if is_sealed(content) else content)
+    except (ValueError, FileNotFoundError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "it is missing" if missing else error
+        raise UserError(f"{path} is damaged ({told})", hint=_give_up(directory)) from None
+
+
+def _give_up(directory: Path) -> str:
+    return f"restore it, or remove {directory} to give up what it holds"

@@ -14,18 +14,16 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from ccwm.agents.build import build_learner
 from ccwm.agents.learner import Learner
-from ccwm.agents.recurrent import RecurrentPolicy
+from ccwm.agents.policy import Policy
 from ccwm.envs.factory import make_env
 from ccwm.seeds import episode_seed
 from ccwm.settings.agent import AgentConfig, Train
 from ccwm.training.rollouts import EpisodeWorkers, Pending, Rollout, play_episode
 
 if TYPE_CHECKING:
-    from ccwm.training.module import CCWM  # it imports Lightning, for which an actor would take seconds and memory
-
-ACTING = ("world_model.encoder.", "world_model.rssm.", "actor_critic.actor.")
-"""The learner's parts that a policy needs."""
+    from ccwm.training.module import AgentModule  # it imports Lightning: for an actor, seconds and memory
 
 
 class Acting(Protocol):
@@ -61,22 +59,20 @@ def goal_of_cycle(settings: Train, cycle: int, first_env_steps: int) -> int:
 class ActingHere:
     """This process plays an episode when it is due, with the weights of that moment."""
 
-    def __init__(self, config: AgentConfig, task: str, module: CCWM, *, between: Callable[[], None]) -> None:
+    def __init__(self, config: AgentConfig, task: str, module: AgentModule, *, between: Callable[[], None]) -> None:
         self.module, self.between = module, between
-        self.exploration, self.env = config.actor_critic.exploration, make_env(task, config.env)
+        self.env = make_env(task, config.env)
 
     def evaluate(self, seeds: Sequence[int]) -> list[Rollout]:
         """Greedy episodes."""
-        return [self._play(None, seed) for seed in seeds]
+        return [self._play(seed, explore=False) for seed in seeds]
 
     def next_episode(self) -> Rollout:
         """The next exploring episode."""
-        return self._play(self.exploration, episode_seed("episode", self.module.seed, self.module.counters.episodes))
+        return self._play(episode_seed("episode", self.module.seed, self.module.counters.episodes), explore=True)
 
-    def _play(self, exploration: float | None, seed: int) -> Rollout:
-        learner = self.module.learner
-        policy = RecurrentPolicy(learner.world_model, learner.actor_critic.actor, exploration=exploration)
-        return play_episode(self.env, policy, seed, between=self.between)
+    def _play(self, seed: int, *, explore: bool) -> Rollout:
+        return play_episode(self.env, self.module.learner.policy(explore=explore), seed, between=self.between)
 
     def begin_updates(self) -> None:
         """Nothing."""
@@ -107,7 +103,7 @@ class ActingAhead:
         self,
         config: AgentConfig,
         task: str,
-        module: CCWM,
+        module: AgentModule,
         *,
         folder: Path,
         first_env_steps: int,
@@ -126,7 +122,7 @@ class ActingAhead:
 
     def evaluate(self, seeds: Sequence[int]) -> list[Rollout]:
         """Greedy episodes, as many at once as there are workers."""
-        make_policy = self._policy("greedy", acting_weights(self.module.learner), None)
+        make_policy = self._policy("greedy", acting_weights(self.module.learner), explore=False)
         asked = [self.workers.submit(make_policy, seed) for seed in seeds]
         return [self.workers.result(each, between=self.between) for each in asked]
 
@@ -148,7 +144,7 @@ class ActingAhead:
         counters, settings = self.module.counters, self.config.train
         self.owed = goal_of_cycle(settings, self.cycle, self.first_env_steps) - counters.env_steps
         self.index = counters.episodes
-        self.make_policy = self._policy("exploring", self.weights, self.config.actor_critic.exploration)
+        self.make_policy = self._policy("exploring", self.weights, explore=True)
         self.after_update()
 
     def after_update(self) -> None:
@@ -160,14 +156,12 @@ class ActingAhead:
             self.pending.append(self.workers.submit(self.make_policy, seed))
             self.index += 1
 
-    def _policy(
-        self, name: str, weights: dict[str, Tensor], exploration: float | None
-    ) -> Callable[[int], RecurrentPolicy]:
+    def _policy(self, name: str, weights: dict[str, Tensor], *, explore: bool) -> Callable[[int], Policy]:
         """Write the weights over those of the same name, whose episodes have all come back."""
         path, shape = self.folder / f"{name}.safetensors", self.module.learner.observation_shape
         sizes = " ".join(map(str, shape))
         save_file(weights, path, metadata={"config": self.config.model_dump_json(), "observation_shape": sizes})
-        return functools.partial(load_policy, path.resolve(), exploration)
+        return functools.partial(load_policy, path.resolve(), explore)
 
     def state_dict(self) -> dict[str, Any]:
         """The cycle that is played ahead, and its weights: its episodes are a function of them, and played again."""
@@ -186,11 +180,11 @@ class ActingAhead:
 
 def acting_weights(learner: Learner) -> dict[str, Tensor]:
     """A copy, on the CPU, of what a policy needs."""
-    found = {name: value for name, value in learner.state_dict().items() if name.startswith(ACTING)}
+    found = {name: value for name, value in learner.state_dict().items() if name.startswith(learner.acting_parts)}
     return {name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in found.items()}
 
 
-def load_policy(path: Path, exploration: float | None, actions: int) -> RecurrentPolicy:
+def load_policy(path: Path, explore: bool, actions: int) -> Policy:
     """The policy of ``acting_weights`` in a file that also names their config and observation shape."""
     with safe_open(path, "pt") as file:
         about = file.metadata()
@@ -200,11 +194,11 @@ def load_policy(path: Path, exploration: float | None, actions: int) -> Recurren
     # Assigned, since their number format may be another.
     missing, unknown = learner.load_state_dict(weights, strict=False, assign=True)
     assert not unknown
-    assert not any(name.startswith(ACTING) for name in missing)
-    return RecurrentPolicy(learner.world_model, learner.actor_critic.actor, exploration=exploration)
+    assert not any(name.startswith(learner.acting_parts) for name in missing)
+    return learner.policy(explore=explore)
 
 
 @functools.lru_cache(maxsize=1)
 def _learner(config: str, shape: str, actions: int) -> Learner:
     sizes = tuple(map(int, shape.split()))
-    return Learner(AgentConfig.model_validate_json(config), observation_shape=sizes, actions=actions)
+    return build_learner(AgentConfig.model_validate_json(config), observation_shape=sizes, actions=actions)

@@ -10,6 +10,8 @@ from ccwm.errors import UserError
 SMALLEST_SCALE = 1.0
 """Gradients that overflow at this scale of the loss do not overflow because of their scale."""
 
+HINT = "lower optimiser.model_lr or optimiser.grad_clip, or look at the data with NaN in it"
+
 
 class NotFinite(UserError, RuntimeError):
     """A loss or a gradient is NaN or infinite; nothing was stepped."""
@@ -61,10 +63,7 @@ class FiniteCheck:
             raise not_finite(int(self.update), self.names, self.wrong)
 
 
-def not_finite(update: int, names: list[str], wrong: Tensor) -> NotFinite:
+def not_finite(update: int, names: list[str], wrong: Tensor, *, hint: str = HINT) -> NotFinite:
     """The error that names the numbers which are not finite, and what to do."""
     found = [name for name, fault in zip(names, wrong.tolist(), strict=True) if fault]
-    return NotFinite(
-        f"update {update}: {', '.join(found)} not finite; the last checkpoint is kept",
-        hint="lower optimiser.model_lr or optimiser.grad_clip, or look at the data with NaN in it",
-    )
+    return NotFinite(f"update {update}: {', '.join(found)} not finite; the last checkpoint is kept", hint=hint)

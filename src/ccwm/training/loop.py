@@ -19,20 +19,19 @@ import numpy as np
 import torch
 from torch import distributed
 
-from ccwm.agents.distributed import own_rows
-from ccwm.agents.learner import Learner
 from ccwm.cells import Cell
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
-from ccwm.seeds import episode_seed, named_seed
+from ccwm.seeds import episode_seed
 from ccwm.settings.agent import AgentConfig, Train
 from ccwm.training.acting import Acting, ActingAhead, ActingHere, goal_of_cycle
 from ccwm.training.checkpoints import Checkpoints
 from ccwm.training.devices import end_with_launcher, launch, lost_rank
 from ccwm.training.finite import NotFinite
 from ccwm.training.history import History, Log
+from ccwm.training.kinds import build_module, build_sampler, build_updater
 from ccwm.training.memory import keep_freed_memory
-from ccwm.training.module import CCWM
+from ccwm.training.module import AgentModule
 from ccwm.training.progress import TrainingProgress
 from ccwm.training.signals import Interrupted, StopRequest, deferred_signals
 from ccwm.training.update import Updater
@@ -55,7 +54,7 @@ class Cost(NamedTuple):
 class Trained(NamedTuple):
     """A finished run."""
 
-    module: CCWM
+    module: AgentModule
     history: History
     cost: Cost
     best: dict[str, Any]
@@ -71,14 +70,6 @@ def number_of_cycles(settings: Train, first_env_steps: int) -> int:
 def updates_after(settings: Train, cycles: int) -> int:
     """The updates that are made once this many cycles are over."""
     return (settings.pretrain or settings.updates) + (cycles - 1) * settings.updates if cycles else 0
-
-
-def build_module(config: AgentConfig, *, seed: int, observation_shape: tuple[int, ...], actions: int) -> CCWM:
-    """An untrained agent, a function of the seed; variants of one seed share the weights that they have in common."""
-    with torch.random.fork_rng():
-        torch.manual_seed(named_seed("weights", seed))
-        learner = Learner(config, observation_shape=observation_shape, actions=actions)
-    return CCWM(learner, seed=seed)
 
 
 @lost_rank()
@@ -164,15 +155,7 @@ class Loop:
     @functools.cached_property
     def sampler(self) -> WindowSampler:
         """This rank's windows of every batch."""
-        settings = self.config.train
-        return WindowSampler(
-            self.store,
-            batch=settings.batch,
-            length=settings.length,
-            seed=self.seed,
-            sampling=self.config.replay.sampling,
-            columns=own_rows(settings.batch),
-        )
+        return build_sampler(self.config, self.store, seed=self.seed)
 
     def run(self) -> None:
         """Make cycles until the main process says that the last one is done."""
@@ -304,7 +287,7 @@ def open_replay(config: AgentConfig, work: Path, *, read_only: bool = False) -> 
 
 
 def _acting(
-    config: AgentConfig, task: str, module: CCWM, folder: Path, first_env_steps: int, stop: StopRequest
+    config: AgentConfig, task: str, module: AgentModule, folder: Path, first_env_steps: int, stop: StopRequest
 ) -> Acting:
     if not config.train.actors:
         return ActingHere(config, task, module, between=stop.check)
@@ -314,7 +297,7 @@ def _acting(
 def _make_updater(config: AgentConfig, fabric: L.Fabric, store: EpisodeStore, *, seed: int) -> Updater:
     entry = store.entries[0]
     module = build_module(config, seed=seed, observation_shape=entry.observation_shape, actions=entry.action_size)
-    return Updater(fabric, module)
+    return build_updater(fabric, module)
 
 
 def _timed(loop: Loop) -> Cost:

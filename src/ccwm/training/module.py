@@ -1,4 +1,4 @@
-"""The agent as a LightningModule: one training step is the paper's algorithm box."""
+"""An agent in training, as a LightningModule; the training step of CCWM is the paper's algorithm box."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import lightning as L
 import torch
 
 from ccwm.agents.learner import Learner
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.agents.noise import draw_noise
 from ccwm.structs import Batch, Terms
 
@@ -25,14 +26,34 @@ class Counters:
     episodes: int = 0
 
 
-class CCWM(L.LightningModule):
-    """World model, actor and critic, updated together from one batch."""
+class AgentModule(L.LightningModule):
+    """A learner of any kind with the seed and the counters of its run."""
+
+    learner: Learner
 
     def __init__(self, learner: Learner, *, seed: int) -> None:
         super().__init__()
-        self.automatic_optimization = False  # a loss for each part; ``training/update.py`` steps them together
+        self.automatic_optimization = False  # ``training/update.py`` steps the optimisers
         self.learner, self.seed = learner, seed
         self.counters = Counters()
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """The counters, which belong to the state of a run."""
+        return asdict(self.counters)
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Resume at these counters."""
+        for name, value in asdict(Counters(**state)).items():
+            setattr(self.counters, name, value)  # in place: other objects hold a reference
+
+
+class CCWM(AgentModule):
+    """World model, actor and critic, updated together from one batch."""
+
+    learner: ModelBasedLearner
+
+    def __init__(self, learner: ModelBasedLearner, *, seed: int) -> None:
+        super().__init__(learner, seed=seed)
 
     def training_step(self, batch: Batch) -> Terms:  # type: ignore[override]
         """The loss of each part, and what is logged: observe, retrace, imagine (Algorithm 1)."""
@@ -55,12 +76,3 @@ class CCWM(L.LightningModule):
                  "reverse": settings.model_lr}  # fmt: skip
         groups = [{"params": group, "lr": rates[part]} for part, group in self.learner.parts().items()]
         return torch.optim.Adam(groups, eps=settings.eps, fused=True)
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """The counters, which belong to the state of a run."""
-        return asdict(self.counters)
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Resume at these counters."""
-        for name, value in asdict(Counters(**state)).items():
-            setattr(self.counters, name, value)  # in place: other objects hold a reference

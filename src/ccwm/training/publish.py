@@ -9,7 +9,7 @@ from ccwm.agents.export import AgentCard, save_agent
 from ccwm.cells import Cell
 from ccwm.files import published
 from ccwm.training.loop import Trained
-from ccwm.training.module import CCWM
+from ccwm.training.module import AgentModule
 
 
 def publish_agent(directory: Path, trained: Trained, cell: Cell) -> None:
@@ -22,7 +22,7 @@ def publish_agent(directory: Path, trained: Trained, cell: Cell) -> None:
             save_agent(place, module.learner, make_card(module, cell))
 
 
-def make_card(module: CCWM, cell: Cell) -> AgentCard:
+def make_card(module: AgentModule, cell: Cell) -> AgentCard:
     """The card of an agent as it is now."""
     learner, counters = module.learner, module.counters
     assert cell.seed is not None

@@ -1,4 +1,4 @@
-"""One update: losses, gradients of each part, one optimiser step, or none where a number is not finite."""
+"""One update: what every kind of agent shares, and the joint one of losses that a batch gives to several parts."""
 
 from __future__ import annotations
 
@@ -12,32 +12,98 @@ from torch.nn.parallel import DistributedDataParallel
 from ccwm.agents.distributed import all_reduce_mean
 from ccwm.structs import Batch
 from ccwm.training.finite import FiniteCheck
-from ccwm.training.module import CCWM
+from ccwm.training.module import CCWM, AgentModule
 
 
 class Updater:
-    """A module and its optimiser on the devices of a Fabric; ranks share the gradients by DistributedDataParallel."""
+    """A module on the devices of a Fabric: its updates, their logged numbers, and the state to resume from."""
 
-    def __init__(self, fabric: L.Fabric, module: CCWM) -> None:
-        precision = fabric.strategy.precision
-        fabric.to_device(precision.convert_module(module))
+    def __init__(self, fabric: L.Fabric, module: AgentModule) -> None:
+        fabric.to_device(fabric.strategy.precision.convert_module(module))
         self.fabric, self.module = fabric, module
-        self.parts = module.learner.parts()
-        self.adam: Any = module.configure_optimizers()
-        self.optimizer: Any = fabric.setup_optimizers(self.adam)
-        self.scaler: torch.amp.GradScaler | None = getattr(precision, "scaler", None)  # with 16-mixed
         self.check = FiniteCheck()
         self.sums: dict[str, Tensor] = {}
         self.summed = 0
+
+    def step(self, batch: Batch) -> None:
+        """One update from this rank's rows of a batch."""
+        self._log(self.update(self.on_device(batch)))
+        self.module.counters.updates += 1
+
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """Change the weights by one update; returns what is logged of it, each a scalar by name."""
+        raise NotImplementedError
+
+    def on_device(self, batch: Batch) -> Batch:
+        """The batch where the weights are, floats in their number format; an accelerator need not wait for the copy."""
+        device, dtype = self.fabric.device, self.module.learner.dtype
+        pinned = batch if device.type == "cpu" else Batch(*(part.pin_memory() for part in batch))
+        moved = (part.to(device, non_blocking=True) for part in pinned)
+        return Batch(*(part.to(dtype) if part.is_floating_point() else part for part in moved))
+
+    def _log(self, metrics: dict[str, Tensor]) -> None:
+        for name, value in metrics.items():
+            self.sums[name] = self.sums[name] + value.detach() if name in self.sums else value.detach()
+        self.summed += 1
+
+    def averages(self) -> dict[str, float]:
+        """Means over the updates since the last call of every logged number."""
+        self.check.raise_if_skipped()
+        means = torch.stack(list(self.sums.values())) / self.summed
+        names, self.sums, self.summed = list(self.sums), {}, 0
+        return dict(zip(names, means.tolist(), strict=True))
+
+    def optimizer_state(self) -> dict[str, Any]:
+        """What the optimisers remember, by their part of the checkpoint."""
+        raise NotImplementedError
+
+    def load_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Resume from an ``optimizer_state``."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a bit-exact resume needs, as tensors and plain values."""
+        self.check.raise_if_skipped()
+        return {
+            "module": self.module.state_dict(),
+            **self.optimizer_state(),
+            "sums": dict(self.sums),
+            "summed": self.summed,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume from a ``state_dict``."""
+        self.module.load_state_dict(state["module"])
+        self.load_optimizer_state(state)
+        device = self.fabric.device
+        self.sums = {name: value.to(device) for name, value in state["sums"].items()}
+        self.summed = state["summed"]
+
+
+class JointUpdater(Updater):
+    """Losses of one batch, the gradient of each for its own part, one step of one optimiser, or none if not finite.
+
+    Ranks share the gradients by DistributedDataParallel.
+    """
+
+    module: CCWM
+
+    def __init__(self, fabric: L.Fabric, module: CCWM) -> None:
+        super().__init__(fabric, module)
+        self.parts = module.learner.parts()
+        self.adam: Any = module.configure_optimizers()
+        self.optimizer: Any = fabric.setup_optimizers(self.adam)
+        # With 16-mixed.
+        self.scaler: torch.amp.GradScaler | None = getattr(fabric.strategy.precision, "scaler", None)
         self.forward: Any = module
         if fabric.world_size > 1:
             devices = None if fabric.device.type == "cpu" else [fabric.device]
             self.forward = DistributedDataParallel(module, device_ids=devices, forward_sync_buffers=False)
 
-    def step(self, batch: Batch) -> None:
-        """One update from this rank's rows of a batch."""
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """Step all parts together."""
         with self.fabric.autocast():
-            losses, own = self.forward(self.on_device(batch))
+            losses, own = self.forward(batch)
         metrics = self._average_over_ranks(own)
         self.optimizer.zero_grad()
         *_, last = losses
@@ -45,16 +111,9 @@ class Updater:
             # Each loss reaches the parameters of its own part and no others; the last pass frees the graph.
             self.fabric.backward(loss, inputs=self.parts[part], retain_graph=part != last)
         norms = self._clip()
-        self._log({**metrics, **self._step(metrics, norms)})
+        stepped = self._step(metrics, norms)
         self.module.learner.actor_critic.follow_critic()
-        self.module.counters.updates += 1
-
-    def on_device(self, batch: Batch) -> Batch:
-        """The batch where the weights are, floats in their number format; an accelerator need not wait for the copy."""
-        device, dtype = self.fabric.device, self.module.learner.world_model.dtype
-        pinned = batch if device.type == "cpu" else Batch(*(part.pin_memory() for part in batch))
-        moved = (part.to(device, non_blocking=True) for part in pinned)
-        return Batch(*(part.to(dtype) if part.is_floating_point() else part for part in moved))
+        return {**metrics, **stepped}
 
     def _average_over_ranks(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
         """The whole batch's metrics, so that every rank sees the same, NaN included, and stops or resumes alike."""
@@ -83,35 +142,13 @@ class Updater:
         stepped = {name: torch.where(skip > 0, 0, norm) for name, norm in norms.items()}
         return {**stepped, "precision/scale": scale, "precision/skipped": skip}
 
-    def _log(self, metrics: dict[str, Tensor]) -> None:
-        for name, value in metrics.items():
-            self.sums[name] = self.sums[name] + value.detach() if name in self.sums else value.detach()
-        self.summed += 1
+    def optimizer_state(self) -> dict[str, Any]:
+        """Adam's moments, and the scale of the loss."""
+        scaler = {} if self.scaler is None else self.scaler.state_dict()
+        return {"optimizer": self.optimizer.state_dict(), "scaler": scaler}
 
-    def averages(self) -> dict[str, float]:
-        """Means over the updates since the last call of every logged number."""
-        self.check.raise_if_skipped()
-        means = torch.stack(list(self.sums.values())) / self.summed
-        names, self.sums, self.summed = list(self.sums), {}, 0
-        return dict(zip(names, means.tolist(), strict=True))
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that a bit-exact resume needs, as tensors and plain values."""
-        self.check.raise_if_skipped()
-        return {
-            "module": self.module.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "scaler": {} if self.scaler is None else self.scaler.state_dict(),
-            "sums": dict(self.sums),
-            "summed": self.summed,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from a ``state_dict``."""
-        self.module.load_state_dict(state["module"])
+    def load_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Resume from an ``optimizer_state``."""
         self.optimizer.load_state_dict(state["optimizer"])
         if self.scaler is not None:
             self.scaler.load_state_dict(state["scaler"])
-        device = self.fabric.device
-        self.sums = {name: value.to(device) for name, value in state["sums"].items()}
-        self.summed = state["summed"]

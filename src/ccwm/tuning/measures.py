@@ -8,13 +8,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.agents.noise import draw_noise
 from ccwm.ops.truncation import kept_pairs
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.structs import Batch
 from ccwm.training.history import Row, summarise_curve
-from ccwm.training.module import CCWM
+from ccwm.training.module import AgentModule
 
 BATCHES = 20
 """Batches of windows over which the truncation's F1 is taken."""
@@ -44,10 +45,11 @@ def f1_score(pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
 
 
 @torch.no_grad()
-def truncation_f1(module: CCWM, replay: Path) -> float:
+def truncation_f1(module: AgentModule, replay: Path) -> float:
     """F1 of the transitions that the mask leaves out against those that the world calls irreversible."""
     learner, seed = module.learner.eval(), module.seed  # in training, `auto` would follow the values that it sees
     config = learner.config
+    assert isinstance(learner, ModelBasedLearner)
     assert learner.truncation is not None
     sampler = WindowSampler(
         EpisodeStore(replay, read_only=True),

@@ -79,7 +79,7 @@ class TrialRunner:
                     report(curve)
 
             with hidden_progress():
-                trained = train(settings.agent, cell, data=data / "train", work=work, log=log, label=str(cell))
+                trained = train(settings.agent_config, cell, data=data / "train", work=work, log=log, label=str(cell))
             module, history = trained.module, trained.history
             value = measure_curve(tune.measure, history.curve)
             if value is None:

@@ -1,0 +1,28 @@
+"""Every kind of agent has its learner."""
+
+import subprocess
+import sys
+
+from tiny_learner import ACTIONS, NUMBERS, TINY, config_of
+from tiny_sac import SAC
+
+from ccwm.agents.build import build_learner
+from ccwm.agents.model_based import ModelBasedLearner
+from ccwm.agents.sac import SACLearner
+
+
+def test_a_world_model_agent_is_model_based():
+    learner = build_learner(config_of(TINY), observation_shape=(32, 32, 3), actions=ACTIONS)
+    assert isinstance(learner, ModelBasedLearner)
+    assert learner.has_world_model
+
+
+def test_a_sac_agent_has_no_world_model():
+    learner = build_learner(config_of(SAC), observation_shape=(NUMBERS,), actions=ACTIONS)
+    assert isinstance(learner, SACLearner)
+    assert not learner.has_world_model
+
+
+def test_other_kinds_do_not_import_stable_baselines():
+    script = "import sys, ccwm.agents.export, ccwm.training.loop; sys.exit('stable_baselines3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
