@@ -88,10 +88,9 @@ def test_a_check_reads_nothing_that_is_fine():
 def test_batches_for_an_accelerator_are_pinned_and_cast(device, pinned, monkeypatch):
     calls = []
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda part: (calls.append(part), part)[1])
-    world_model = SimpleNamespace(dtype=torch.float64)
     updater = SimpleNamespace(
         fabric=SimpleNamespace(device=torch.device(device)),
-        module=SimpleNamespace(learner=SimpleNamespace(world_model=world_model)),
+        module=SimpleNamespace(learner=SimpleNamespace(dtype=torch.float64)),
     )
     batch = random_batch()
     moved = JointUpdater.on_device(updater, batch)
