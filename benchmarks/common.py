@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -77,9 +78,9 @@ def append_json(path: Path, key: str, row: Mapping[str, object]) -> None:
 
 
 def run_alone(function: Callable[..., Result], *arguments: object) -> Result:
-    """Call it in a fresh process, so that its memory is its own."""
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        return pool.apply(function, arguments)
+    """Call it in a fresh process, so that its memory is its own; it may start others."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def make_updater(config: AgentConfig, *, observation_shape: tuple[int, ...], actions: int) -> JointUpdater:

@@ -6,12 +6,16 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from subprocess import Popen
 
 import pandas as pd
 import pytest
 from cli_helpers import COMMAND
-from project import Project, assert_ended, make_project
+from fleet_project import family
+from project import Project, assert_ended, is_alive, make_project
 from tuning_project import STUDY, write_params
 
 from ccwm.fleet.worker import sees_home
@@ -49,6 +53,71 @@ def test_processes_share_a_study_and_a_killed_one_loses_no_trial(searching: Proj
     workers = re.findall(r'"worker":\s*"([0-9a-f]+)"', (folder / "journal.jsonl").read_text())
     assert len(set(workers)) == 2
     assert_ended([victim])
+
+
+def test_a_killed_worker_is_replaced_and_ctrl_c_leaves_nobody_and_a_study_to_resume(searching: Project) -> None:
+    folder, command = searching.root / ".work" / "tune" / STUDY, (*COMMAND, "tune", "--fleet", "2", "--trials", "6")
+    fleet = searching.open(*command)
+    try:
+        victim = next(iter(wait_for_trials(fleet, folder)))
+        worker = worker_of(fleet.pid, victim)
+        os.kill(worker, signal.SIGKILL)
+        assert_ended([worker, victim], seconds=60)  # a guard ends what its worker began
+        wait_for_trials(fleet, folder, before={victim})
+        processes = [*family(fleet.pid), *processes_in(searching.root)]
+        fleet.send_signal(signal.SIGINT)
+        said, _ = fleet.communicate()
+    finally:
+        fleet.kill()
+    assert fleet.returncode == 128 + signal.SIGINT, said
+    assert re.search(r"process [01] is begun again", said)
+    assert_ended(processes, seconds=60)
+    assert processes_in(searching.root) == []
+
+    said = searching.command(*command)
+    assert "failed" not in said
+    trials = pd.read_csv(searching.root / "results" / "tune" / STUDY / "trials.csv")
+    assert len(trials) == trials["first_number"].nunique() == 6
+    assert set(trials["state"]) <= {"complete", "pruned"}
+
+
+def wait_for_trials(fleet: Popen[str], folder: Path, before: Iterable[int] = ()) -> set[int]:
+    """The processes that hold a trial, as soon as there is one that did not before."""
+    while not (found := holders(folder) - {*before}):
+        assert fleet.poll() is None, fleet.communicate()[0]
+        time.sleep(0.02)
+    return found
+
+
+def holders(folder: Path) -> set[int]:
+    """The living processes that have a trial's work directory."""
+    told = [path.read_text() for path in folder.glob("work/*/*/holder")]
+    return {pid for text in told if text and is_alive(pid := int(text.removeprefix("process ")))}
+
+
+def worker_of(fleet: int, process: int) -> int:
+    """The Ray worker that holds a tuning process's guard by a pipe."""
+    guard = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    pipe = set(pipes(guard))
+    (found,) = [pid for pid in family(fleet) if b"ray::" in command_of(pid) and pipe & set(pipes(pid))]
+    return found
+
+
+def pipes(pid: int) -> list[str]:
+    return [name for path in Path(f"/proc/{pid}/fd").iterdir() if (name := os.readlink(path)).startswith("pipe:")]
+
+
+def command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def processes_in(root: Path) -> list[int]:
+    """The processes that run in a directory."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            found += [int(path.name)] if (path / "cwd").readlink() == root.resolve() else []
+    return found
 
 
 def test_more_processes_than_fit_are_refused(searching: Project) -> None:
