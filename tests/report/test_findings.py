@@ -44,18 +44,16 @@ def test_a_negative_result_is_said_first_and_plainly(tmp_path: Path) -> None:
     pair(tmp_path, "walker_run", [-4.0, 0.0, 4.0])
     names = {"tasks": ("walker_run", "walker_walk", "cheetah_run"), "seeds": 3}
     (said,) = findings([source(tmp_path, **names)], None)
-    assert said.startswith(
-        "From states at 1,000 environment steps, 3 seeds: ccwm learned more slowly than dreamer on 2 of 3"
-    )
-    assert "no clear difference on 1" in said
+    assert said.startswith("From states at 1,000 environment steps, 3 seeds: over 3 tasks ccwm learned")
+    assert "behind on 2 of 3 tasks and no clear difference on 1" in said
     assert "−3.33" in said  # (−5 − 5 + 0) / 3
 
 
 @pytest.mark.parametrize(
     ("gains", "words"),
     [
-        ([4.0, 5.0, 6.0], "faster than dreamer on walker_walk"),
-        ([-9.0], "no clear difference from dreamer on walker_walk"),  # one seed decides nothing
+        ([4.0, 5.0, 6.0], "learned faster than dreamer"),
+        ([-9.0], "no clear difference from dreamer"),  # one seed decides nothing
     ],
 )
 def test_the_words_follow_the_interval(tmp_path: Path, gains: list[float], words: str) -> None:

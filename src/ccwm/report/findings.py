@@ -16,6 +16,8 @@ from ccwm.report.words import say
 from ccwm.training.history import read_curve, read_metrics
 
 SAID = {"behind": "more slowly than", "ahead": "faster than", "level": "with no clear difference from"}
+ALONE = {"behind": "behind", "ahead": "ahead", "level": "no clear difference"}
+"""The same of a single task."""
 NORMAL = {baseline.YES: "normal", baseline.NO: "below it", baseline.UNKNOWN: "too uncertain to call"}
 SHOWN = 3
 """Variants that the first sentences speak of."""
@@ -74,18 +76,17 @@ def tasks_of(sides: dict[str, str], name: str) -> str:
 
 
 def sentence(source: Source, variant: str, found: Gap) -> str:
-    """`From states at 30,000 environment steps, 3 seeds: ccwm learned more slowly than dreamer on 2 of 2 tasks …`."""
+    """`From states at 30,000 environment steps, 3 seeds: over 2 tasks ccwm learned more slowly than dreamer …`."""
     reference, overall = source.results.reference, found.overall
     seeds = format.count(min(of.n for of in found.tasks.values()), "seed")
     scale = f"{format.inputs(source.observation)} at {found.env_steps:,} environment steps, {seeds}"
     sides = {task: side(of) for task, of in found.tasks.items()}
-    (most, _), *rest = Counter(sides.values()).most_common()
-    parts = [f"{SAID[most]} {reference} on {tasks_of(sides, most)}"]
-    parts += [f"{SAID[name].rsplit(' ', 1)[0]} on {tasks_of(sides, name)}" for name, _ in rest]
+    parts = [f"{ALONE[name]} on {tasks_of(sides, name)}" for name, _ in Counter(sides.values()).most_common()]
     size = format.signed(overall.mean)
     within = "no interval" if overall.low is None else f"95% {format.interval(overall.low, overall.high)} over seeds"
-    said = {"scale": scale[0].upper() + scale[1:], "variant": variant, "parts": format.listing(parts)}
-    return say("head", "found", **said, reference=reference, size=size, within=within)
+    said = {"scale": scale[0].upper() + scale[1:], "tasks": format.count(len(sides), "task"), "variant": variant}
+    said |= {"overall": SAID[side(overall)], "reference": reference, "parts": format.listing(parts)}
+    return say("head", "found", **said, size=size, within=within)
 
 
 def normality(source: Source, paper: Paper) -> str:
