@@ -14,7 +14,7 @@ from ccwm.cells import PARAMS
 from ccwm.settings.loading import load_settings
 
 if TYPE_CHECKING:
-    from ccwm.report.claims import Tiers
+    from ccwm.report.claims import Claim, Tiers
     from ccwm.report.ledger import Answer, Line
 
 
@@ -47,16 +47,17 @@ def claims_table(lines: list[Line], tiers: Tiers) -> Table:
     order = [name for name, _ in reversed([*tiers])]
     shown = Table("claim", *(getattr(tiers, tier).title for tier in order), show_lines=True)
     for claim, tasks, answers in lines:
-        shown.add_row(f"{claim.says} [{', '.join(tasks)}]", *(answer_text(answers[tier]) for tier in order))
+        shown.add_row(f"{claim.says} [{', '.join(tasks)}]", *(answer_text(answers[tier], claim) for tier in order))
     return shown
 
 
-def answer_text(of: Answer) -> str:
-    """The verdict, our numbers and their scale, or what is missing."""
+def answer_text(of: Answer, claim: Claim) -> str:
+    """The verdict, our numbers and their scale, or what is missing; and what was asked, if it is another question."""
     from ccwm.report.ledger import basis, ours_words
 
     asked = of.asked
     if asked is None or not of.ours:
         return f"{of.verdict}: {of.reason}"
     numbers = "; ".join(f"{row['task']} {ours_words(asked, row)}" for row in of.ours)
-    return f"{of.verdict}: {numbers}; {of.reason} ({basis(of)})"
+    other = "" if asked.says == claim.says else f"asked: {asked.says} "
+    return f"{other}{of.verdict}: {numbers}; {of.reason} ({basis(of)})"
