@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from settings_helpers import GOOD, edited
 
 from ccwm.cells import STAGES, Cell, cells, settings_hash, stage_values
+from ccwm.settings.agent import SAC, Agent
 from ccwm.settings.parsing import parse
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
@@ -51,7 +52,7 @@ def test_what_a_cell_needs() -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_hash_changes_with_what_a_stage_reads_and_with_nothing_else(stage: str) -> None:
     before = settings()
-    elsewhere = resolve(settings(**OTHER_VALUES, variants__probe=OTHER_LEARNING), "probe")
+    elsewhere = resolve(settings(**OTHER_VALUES, variants__probe=OTHER_LEARNING), "probe").model_copy(update=OTHER_KIND)
     cell = Cell(stage, "t", "v", 0)
     for section in Settings.model_fields:
         after = before.model_copy(update={section: getattr(elsewhere, section)})
@@ -82,6 +83,8 @@ OTHER_LEARNING: dict[str, JsonValue] = {
     "optimiser.grad_clip": 77.0,
     "train.batch": 77,
 }
+OTHER_KIND = {"agent": Agent(kind="sac"), "sac": SAC.model_validate({"units": 77})}
+"""Together with the others they would be refused."""
 
 
 @pytest.mark.parametrize("other", [{"task": "u"}, {"variant": "w"}, {"seed": 1}], ids=lambda other: next(iter(other)))

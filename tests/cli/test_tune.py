@@ -42,10 +42,10 @@ def ccwm(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def publish(project: Path, **changes: object) -> None:
-    folder = project / "results" / "tune" / "truncation"
+    folder = project / "results" / "tune" / "retracing"
     folder.mkdir(parents=True)
     content: Summary = {
-        "study": "truncation",
+        "study": "retracing",
         "task": "walker_walk",
         "variant": "ccwm-truncated",
         "overrides": {},

@@ -39,7 +39,7 @@ def test_the_agent_of_another_cell_is_refused(tmp_path: Path):
     cell = Cell("evaluate", "maze_open", "ccwm", 1)
     (tmp_path / cell.model).mkdir(parents=True)
     agent = small_agent()  # of seed 0
-    save_agent(tmp_path / cell.model, agent, agent.card)
+    save_agent(tmp_path / cell.model, agent.learner, agent.card)
     with pytest.raises(UserError, match=r"train@maze_open-ccwm-0: `dvc repro train@maze_open-ccwm-1`"):
         ready_agent(cell, Trainer(accelerator="cpu", threads=1), tmp_path)
 
@@ -51,7 +51,7 @@ def test_the_file_of_an_agent_imports_nothing(tmp_path: Path, monkeypatch: pytes
     cell, agent = Cell("evaluate", "maze_open", "ccwm", 0), small_agent()
     agent.card = agent.card.model_copy(update={"task": "trap:World"})
     (tmp_path / cell.model).mkdir(parents=True)
-    save_agent(tmp_path / cell.model, agent, agent.card)
+    save_agent(tmp_path / cell.model, agent.learner, agent.card)
     with pytest.raises(UserError, match="trap:World"):
         ready_agent(cell, Trainer(accelerator="cpu", threads=1), tmp_path)
     for use in (lambda: list(play(agent, [0])), lambda: observation_names(agent)):

@@ -67,7 +67,7 @@ def test_the_actors_of_an_agent_evaluate_it_and_their_number_changes_no_bit(tmp_
     agent = small_agent(observation="state")
     train = agent.card.config.train.model_copy(update={"actors": actors})
     card = agent.card.model_copy(update={"config": agent.card.config.model_copy(update={"train": train})})
-    save_agent(tmp_path, agent, card)
+    save_agent(tmp_path, agent.learner, card)
     found, workers = load_agent(tmp_path), set[int]()
 
     def advance() -> None:

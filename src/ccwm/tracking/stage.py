@@ -157,4 +157,8 @@ def _run_id(work: Path) -> str:
 
 def for_stage(settings: Settings, stage: str) -> Settings:
     """Just the sections that cells.STAGES declares for the stage; reading another raises AttributeError."""
-    return Settings.model_construct(**{name: getattr(settings, name) for name in (*STAGES[stage], "tracking")})
+    declared = {name: getattr(settings, name) for name in (*STAGES[stage], "tracking")}
+    view = Settings.model_construct(**declared)
+    for name in Settings.model_fields.keys() - declared.keys():
+        view.__dict__.pop(name, None)  # a section with a default would be there, and would be read unseen
+    return view
