@@ -68,7 +68,8 @@ def steps_per_second(tier: str, actors: int, cycles: int, folder: Path) -> float
         seen.append((time.perf_counter(), env_steps))
 
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        train(settings.agent, cell, data=folder / tier / "train", work=Path(work), log=log, label=f"{actors} actors")
+        data, label = folder / tier / "train", f"{actors} actors"
+        train(settings.agent_config, cell, data=data, work=Path(work), log=log, label=label)
     (began, first), *_, (ended, last) = seen
     return (last - first) / (ended - began)
 
