@@ -44,7 +44,7 @@ def lay_out_study(project: Path, into: Path, *, preset: str | None, commit: str 
     if preset is not None:
         text = _preset_text(project, preset, commit)
         if (kept / PARAMS).is_file() and (kept / PARAMS).read_text() != text:
-            hint = f"`ccwm fleet run --into {into}` goes on with them; delete the file to begin anew"
+            hint = f"`ccwm fleet run --into {into}` resumes it as it is; delete the file to begin anew"
             raise UserError(f"{into / PARAMS} has other settings than the preset {preset!r}", hint=hint)
         kept.mkdir(parents=True, exist_ok=True)
         write_atomically(kept / PARAMS, text.encode())
