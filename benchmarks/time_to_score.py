@@ -94,7 +94,7 @@ def written(path: Path, settings: Settings, cell: Cell) -> bool:
 
 def main() -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--preset", default="states-100k", help="settings to train with; default: states-100k")
+    parser.add_argument("--preset", default="states-sac", help="settings to train with; default: states-sac")
     parser.add_argument("--tasks", nargs="*", choices=GOALS, default=[*GOALS], help="default: both")
     parser.add_argument("--variants", nargs="*", default=["sac", "dreamer", "ccwm"], help="default: sac, dreamer, ccwm")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0], help="default: 0")

@@ -54,7 +54,7 @@ def claimed(**claim: Any) -> Paper:
             {
                 "title": "A paper",
                 "tiers": TIERS,
-                "normal": {"variant": "dreamer", "method": "DreamerV3", "margin": 0.25, "nearness": 0.1},
+                "normal": [{"variant": "dreamer", "method": "DreamerV3", "margin": 0.25, "nearness": 0.1}],
                 "published": [published],
                 "quoted": [quoted],
                 "transfer": {"task": "cheetah_run", "where": "a table", "rows": {}},

@@ -151,7 +151,7 @@ def test_task_names_become_model_names_that_mlflow_allows() -> None:
 
 
 def test_a_sac_agent_is_a_model_too(start_run: StartRun, client: Client, project: Path) -> None:
-    config = resolve(load_preset("states-100k", ROOT / "presets"), "sac").agent_config
+    config = resolve(load_preset("states-sac", ROOT / "presets"), "sac").agent_config
     learner = build_module(config, seed=0, observation_shape=(24,), actions=6).learner
     card = AgentCard(
         task=CELL.task, variant=CELL.variant, seed=0, observation_shape=(24,), observation_dtype="float32",

@@ -1,4 +1,4 @@
-"""The section on the baseline: is our Dreamer as good as a published one, before anything is said against it?"""
+"""The section on the baselines: are our Dreamer and SAC as good as published ones, before anything is said of them?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ccwm.report import evaluation, format, learning
 from ccwm.report.blocks import Block
-from ccwm.report.claims import Paper, Rule
+from ccwm.report.claims import Normal, Paper, Rule
 from ccwm.report.section import Report, Section
 from ccwm.report.sources import Source
 from ccwm.report.statistics import estimate
@@ -21,21 +21,22 @@ SAID = {Verdict.AGREES: YES, Verdict.DISAGREES: NO}
 COLUMNS = (
     Column("Study", "study"),
     Column("Task", "task"),
+    Column("Baseline", "variant"),
     Column("Normal", "normal"),
     Column("Ours (95% interval)", ("mean", "low", "high"), format.around),
     Column("Seeds", "n"),
     Column("Steps", "env_steps"),
+    Column("Published as", "method"),
     Column("Published", "published"),
     Column("at steps", "published_steps"),
 )
 
 
-def compare(source: Source, paper: Paper, task: str) -> Row | None:
+def compare(source: Source, paper: Paper, rule: Normal, task: str) -> Row | None:
     """Our baseline on a task beside the published one at the nearest steps; None where it has no curve here.
 
     Both are taken at the published steps where they are near enough: ours is the mean of the last tenth up to them.
     """
-    rule = paper.normal
     curves = source.results.load("train", task, read_curve, learning.FILES).get(rule.variant, {})
     ends = {cell: float(frame["env_steps"].max()) for cell, frame in curves.items() if len(frame)}
     if not ends:
@@ -47,7 +48,14 @@ def compare(source: Source, paper: Paper, task: str) -> Row | None:
     until = math.inf if at is None else at * near
     ours = estimate([learning.curve_end(curves[cell], until=until) or 0.0 for cell in ends])
     shown = min(points, default=None) if at is None else at
-    row = {"study": source.name, "task": task, "normal": UNKNOWN, "cells": tuple(ends), **ours._asdict()}
+    row = {
+        "study": source.name,
+        "task": task,
+        "variant": rule.variant,
+        "normal": UNKNOWN,
+        "cells": tuple(ends),
+        **ours._asdict(),
+    }
     row |= {"env_steps": int(min(until, reached)), "method": rule.method}
     row |= {"published": None if shown is None else points[shown], "published_steps": shown}
     if at is not None and ours.low is not None and ours.high is not None and ours.n >= paper.tiers.states.seeds:
@@ -57,10 +65,11 @@ def compare(source: Source, paper: Paper, task: str) -> Row | None:
 
 
 def is_normal(source: Source, paper: Paper, tasks: Iterable[str]) -> str:
-    """`no` where the baseline falls short on any of the tasks, `yes` where it does on none and all are known."""
-    rows = [compare(source, paper, task) for task in tasks]
+    """`no` where a baseline of the study falls short on any of the tasks, `yes` where none does and all are known."""
+    rules = [rule for rule in paper.normal if rule.variant in source.results.study.variants]
+    rows = [compare(source, paper, rule, task) for task in tasks for rule in rules]
     found = {UNKNOWN if row is None else str(row["normal"]) for row in rows}
-    return NO if NO in found else UNKNOWN if UNKNOWN in found else YES
+    return NO if NO in found else YES if found == {YES} else UNKNOWN
 
 
 def build(report: Report) -> list[Block]:
@@ -69,13 +78,14 @@ def build(report: Report) -> list[Block]:
     if paper is None:
         return []
     tasks = [(source, task) for source in report.sources for task in source.results.study.tasks]
-    rows = [row for source, task in tasks if (row := compare(source, paper, task)) is not None]
+    found = [compare(source, paper, rule, task) for source, task in tasks for rule in paper.normal]
+    rows = [row for row in found if row is not None]
     report.csv("baseline", rows)
     if not rows:
         return []
     lines = [{**row, "cells": ()} for row in rows]  # names of cells repeat from study to study
-    about = {"method": paper.normal.method, "margin": paper.normal.margin, "variant": paper.normal.variant}
-    return [table(say("baseline", "table", **about), lines, COLUMNS, texts=3)]
+    margins = format.listing(list(dict.fromkeys(f"{rule.margin:.0%}" for rule in paper.normal)))
+    return [table(say("baseline", "table", margins=margins), lines, COLUMNS, texts=4)]
 
 
-SECTION = Section("baseline", "Is our Dreamer normal?", build, {})
+SECTION = Section("baseline", "Are our baselines normal?", build, {})

@@ -249,7 +249,7 @@ class Paper(Section):
     tiers: Tiers
     quoted: list[Quoted]
     published: list[Published]
-    normal: Normal
+    normal: tuple[Normal, ...]
     transfer: PaperTransfer
     claims: list[Claim]
 

@@ -91,11 +91,15 @@ def sentence(source: Source, variant: str, found: Gap) -> str:
 
 def normality(source: Source, paper: Paper) -> str:
     """On how many tasks the study's baseline is normal; nothing where it has no baseline."""
-    rows = [baseline.compare(source, paper, task) for task in source.results.study.tasks]
+    (rule,) = [of for of in paper.normal if of.variant == source.results.reference] or [None]
+    if rule is None:
+        return ""
+    rows = [baseline.compare(source, paper, rule, task) for task in source.results.study.tasks]
     counts = Counter(row["normal"] for row in rows if row is not None)
     said = [f"{words} on {format.count(counts[of], 'task')}" for of, words in NORMAL.items() if counts[of]]
-    about = {"variant": paper.normal.variant, "method": paper.normal.method}
-    return say("head", "baseline", counts=format.listing(said), **about) if said else ""
+    return (
+        say("head", "baseline", counts=format.listing(said), variant=rule.variant, method=rule.method) if said else ""
+    )
 
 
 def findings(sources: Sequence[Source], paper: Paper | None) -> list[str]:
