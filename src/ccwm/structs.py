@@ -33,6 +33,13 @@ class Terms(NamedTuple):
     losses: dict[str, Tensor]
     metrics: dict[str, Tensor]
 
+    def plus(self, other: Terms) -> Terms:
+        """Both: losses of one name are added up, metrics have different names."""
+        losses = dict(self.losses)
+        for name, loss in other.losses.items():
+            losses[name] = losses[name] + loss if name in losses else loss
+        return Terms(losses, {**self.metrics, **other.metrics})
+
 
 class Gaussian(NamedTuple):
     """A diagonal Gaussian over the last axis."""

@@ -83,7 +83,13 @@ def terms_of(learner, batch, *, update=0, env_steps=0, noise=None) -> Terms:
     module.counters.updates, module.counters.env_steps = update, env_steps
     noise = noise_of(learner, batch, update=update) if noise is None else noise
     with patch("ccwm.training.module.draw_noise", lambda *inputs: noise):
-        return module.training_step(batch)
+        return whole_step(module, batch)
+
+
+def whole_step(module, batch) -> Terms:
+    """All that a training step gives, with every graph kept."""
+    model, behaviour = module.training_step(batch)
+    return model.plus(behaviour)
 
 
 def trained_parameters(learner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -55,19 +56,20 @@ class CCWM(AgentModule):
     def __init__(self, learner: ModelBasedLearner, *, seed: int) -> None:
         super().__init__(learner, seed=seed)
 
-    def training_step(self, batch: Batch) -> Terms:  # type: ignore[override]
-        """The loss of each part, and what is logged: observe, retrace, imagine (Algorithm 1)."""
+    def training_step(self, batch: Batch) -> Iterator[Terms]:  # type: ignore[override]
+        """The loss of each part, and what is logged: observe, retrace, imagine (Algorithm 1).
+
+        The model's come first: whoever takes their gradients before asking for the others has the memory of their graph
+        for imagination, which begins from detached states.
+        """
         noise = draw_noise(self.seed, self.counters.updates, batch, self.learner.config)
         observed, model = self.learner.observe(batch, noise)
         retraced = self.learner.retrace(batch, observed, noise, self.counters.env_steps)
-        imagined = self.learner.imagine(observed, noise)
-        losses = {**retraced.losses, **model.losses, **imagined.losses}
-        if "model" in retraced.losses:
-            losses["model"] = model.losses["model"] + retraced.losses["model"]
-        metrics = {**model.metrics, **retraced.metrics, **imagined.metrics}
-        return Terms(losses, {name: metric.detach() for name, metric in metrics.items()})
+        yield model.plus(retraced)
+        yield self.learner.imagine(observed, noise)
 
-    forward = training_step  # what DistributedDataParallel calls
+    PHASES = (("model", "reverse"), ("actor", "critic"))
+    """The parts that the terms of each step of ``training_step`` train."""
 
     def configure_optimizers(self) -> torch.optim.Adam:
         """One Adam with a group for each part, so that all parts step or none."""

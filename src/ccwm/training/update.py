@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import lightning as L
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ccwm.agents.distributed import all_reduce_mean
-from ccwm.structs import Batch
+from ccwm.structs import Batch, Terms
 from ccwm.training.finite import FiniteCheck
 from ccwm.training.module import CCWM, AgentModule
 
@@ -80,6 +81,18 @@ class Updater:
         self.summed = state["summed"]
 
 
+class Phase(nn.Module):
+    """The next terms of a training step; it has the parameters that they train, for DistributedDataParallel to see."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        super().__init__()
+        self.trained = nn.ParameterList(parameters)
+
+    def forward(self, steps: Iterator[Terms]) -> Terms:
+        """Go on to where a training step yields."""
+        return next(steps)
+
+
 class JointUpdater(Updater):
     """Losses of one batch, the gradient of each for its own part, one step of one optimiser, or none if not finite.
 
@@ -95,21 +108,29 @@ class JointUpdater(Updater):
         self.optimizer: Any = fabric.setup_optimizers(self.adam)
         # With 16-mixed.
         self.scaler: torch.amp.GradScaler | None = getattr(fabric.strategy.precision, "scaler", None)
-        self.forward: Any = module
-        if fabric.world_size > 1:
-            devices = None if fabric.device.type == "cpu" else [fabric.device]
-            self.forward = DistributedDataParallel(module, device_ids=devices, forward_sync_buffers=False)
+        self.phases = [self._phase([part for part in parts if part in self.parts]) for parts in module.PHASES]
+
+    def _phase(self, parts: list[str]) -> nn.Module:
+        phase = Phase([parameter for part in parts for parameter in self.parts[part]])
+        if self.fabric.world_size == 1:
+            return phase
+        devices = None if self.fabric.device.type == "cpu" else [self.fabric.device]
+        return DistributedDataParallel(phase, device_ids=devices)
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Step all parts together."""
-        with self.fabric.autocast():
-            losses, own = self.forward(batch)
-        metrics = self._average_over_ranks(own)
         self.optimizer.zero_grad()
-        *_, last = losses
-        for part, loss in losses.items():
-            # Each loss reaches the parameters of its own part and no others; the last pass frees the graph.
-            self.fabric.backward(loss, inputs=self.parts[part], retain_graph=part != last)
+        steps, own = self.module.training_step(batch), dict[str, Tensor]()
+        for phase in self.phases:
+            with self.fabric.autocast():
+                terms = phase(steps)
+            own |= {name: metric.detach() for name, metric in terms.metrics.items()}
+            *_, last = terms.losses
+            for part, loss in terms.losses.items():
+                # Each loss reaches the parameters of its own part and no others; the last pass frees the graph.
+                self.fabric.backward(loss, inputs=self.parts[part], retain_graph=part != last)
+            del terms, loss
+        metrics = self._average_over_ranks(own)
         norms = self._clip()
         stepped = self._step(metrics, norms)
         self.module.learner.actor_critic.follow_critic()
