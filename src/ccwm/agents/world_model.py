@@ -24,11 +24,12 @@ class Observed(NamedTuple):
     target: Tensor  # [T, B, *target], what the decoder is to predict
     posterior: LatentState  # [T, B, ·]
     prior: Gaussian  # [T, B, stoch]
+    action: Tensor  # [T, B, A], zero where an episode begins
 
     def rows(self, steps: slice) -> Observed:
         """Those of some steps."""
         prior = Gaussian(*(part[steps] for part in self.prior))
-        return Observed(self.target[steps], self.posterior.map(lambda part: part[steps]), prior)
+        return Observed(self.target[steps], self.posterior.map(lambda part: part[steps]), prior, self.action[steps])
 
 
 class WorldModel(nn.Module):
@@ -111,7 +112,7 @@ class WorldModel(nn.Module):
             state = self.rssm.correct(before, action[t], embed[t], noise[t])
             states.append(state)
         posterior = stack(states)
-        return Observed(target, posterior, self.rssm.prior(posterior.deter))
+        return Observed(target, posterior, self.rssm.prior(posterior.deter), action)
 
     def loss(self, batch: Batch, observed: Observed) -> Terms:
         """The weighted forward terms (Eq. 2–4), and the KL before its free nats."""

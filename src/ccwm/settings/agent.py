@@ -9,14 +9,15 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from ccwm.settings.kinds import NEEDS
 from ccwm.settings.section import Fraction, LearningRate, Section
 
 
 class Agent(Section):
     """Which of the agents of the paper's framework learns."""
 
-    kind: Literal["world_model", "sac"] = "world_model"
-    """`world_model` is CCWM, or Dreamer where `retrace.weight` is 0; `sac` is soft actor-critic from states."""
+    kind: Literal["world_model", "sac", "model_free"] = "world_model"
+    """`world_model` is CCWM, or Dreamer without retracing; `sac` learns from states, `model_free` is Appendix B's."""
 
 
 class Env(Section):
@@ -112,7 +113,7 @@ class Retrace(Section):
     reverse_action: Literal["joint", "separate"] = "joint"
     """Whether ρ learns with the world model, or on its own optimiser with the world model detached."""
     reverse_units: int = Field(256, ge=1, le=8192)
-    """Units of each of the two hidden layers of ρ."""
+    """Units of each of the two hidden layers of ρ, or of the reversed model of `model_free`."""
     detach: Literal["none", "original"] = "none"
     """`original` puts a stop-gradient on the original state, so that only the retraced one moves."""
 
@@ -184,7 +185,7 @@ class ActorCritic(Section):
 
 
 class SAC(Section):
-    """Soft actor-critic, by stable-baselines3 with its published values; `agent.kind: sac` reads it."""
+    """Soft actor-critic, by stable-baselines3 with its published values; all kinds but `world_model` read it."""
 
     learning_rate: LearningRate = 3e-4
     """Learning rate of actor, critics and temperature."""
@@ -275,19 +276,12 @@ class AgentConfig(Section):
 
     @model_validator(mode="after")
     def _kind_fits(self) -> Self:
-        if self.agent.kind == "world_model":
-            return self
-        wanted = {
-            "env.observation": (self.env.observation, "state", "it learns from states"),
-            "retrace.weight": (self.retrace.weight, 0.0, "it has no world model to retrace with"),
-            "truncation.mode": (self.truncation.mode, "none", "it retraces nothing"),
-            "trainer.devices": (self.trainer.devices, 1, "its updates are made by one device"),
-            "trainer.precision": (self.trainer.precision, "32-true", "stable-baselines3 computes in it"),
-        }
-        for key, (value, needed, why) in wanted.items():
-            if value != needed:
-                rule = f"must be {needed} with agent.kind: sac ({why}); set it so, or choose another kind"
-                raise ValueError(f"{key} ({value}) {rule}")
+        for key, (*needed, why) in NEEDS[self.agent.kind].items():
+            section, _, field = key.partition(".")
+            value = getattr(getattr(self, section), field)
+            if value not in needed:
+                rule = f"must be {' or '.join(map(str, needed))} with agent.kind: {self.agent.kind} ({why})"
+                raise ValueError(f"{key} ({value}) {rule}; set it so, or choose another kind")
         return self
 
     @model_validator(mode="after")

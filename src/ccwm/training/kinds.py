@@ -24,6 +24,10 @@ def build_module(config: AgentConfig, *, seed: int, observation_shape: tuple[int
         learner = build_learner(config, observation_shape=observation_shape, actions=actions)
     if isinstance(learner, ModelBasedLearner):
         return CCWM(learner, seed=seed)
+    if config.agent.kind == "model_free":
+        from ccwm.training.model_free import ModelFree  # here, since stable-baselines3 takes a second to import
+
+        return ModelFree(learner, seed=seed)
     return AgentModule(learner, seed=seed)
 
 
@@ -31,9 +35,10 @@ def build_updater(fabric: L.Fabric, module: AgentModule) -> Updater:
     """What makes the updates of a module, with its optimiser on the devices of a Fabric."""
     if isinstance(module, CCWM):
         return JointUpdater(fabric, module)
-    from ccwm.training.sac import SACUpdater  # here, since stable-baselines3 takes a second to import
+    from ccwm.training.model_free import ModelFree, ModelFreeUpdater  # here, too
+    from ccwm.training.sac import SACUpdater
 
-    return SACUpdater(fabric, module)
+    return ModelFreeUpdater(fabric, module) if isinstance(module, ModelFree) else SACUpdater(fabric, module)
 
 
 def window_length(config: AgentConfig) -> int:
@@ -43,7 +48,8 @@ def window_length(config: AgentConfig) -> int:
 
 def build_sampler(config: AgentConfig, store: EpisodeStore, *, seed: int) -> WindowSampler:
     """What draws the windows of every batch."""
-    kind = MemorySampler if config.agent.kind == "sac" else WindowSampler
+    kept = config.agent.kind == "sac" or (config.agent.kind != "world_model" and config.env.observation == "state")
+    kind = MemorySampler if kept else WindowSampler
     return kind(
         store,
         batch=config.train.batch,

@@ -37,6 +37,14 @@ class AgentModule(L.LightningModule):
         self.learner, self.seed = learner, seed
         self.counters = Counters()
 
+    def configure_optimizers(self) -> torch.optim.Adam:
+        """One Adam with a group for each part, so that all parts step or none."""
+        settings = self.learner.config.optimiser
+        rates = {"model": settings.model_lr, "actor": settings.actor_lr, "critic": settings.critic_lr,
+                 "reverse": settings.model_lr}  # fmt: skip
+        groups = [{"params": group, "lr": rates[part]} for part, group in self.learner.parts().items()]
+        return torch.optim.Adam(groups, eps=settings.eps, fused=True)
+
     def get_extra_state(self) -> dict[str, Any]:
         """The counters, which belong to the state of a run."""
         return asdict(self.counters)
@@ -68,11 +76,3 @@ class CCWM(AgentModule):
         return Terms(losses, {name: metric.detach() for name, metric in metrics.items()})
 
     forward = training_step  # what DistributedDataParallel calls
-
-    def configure_optimizers(self) -> torch.optim.Adam:
-        """One Adam with a group for each part, so that all parts step or none."""
-        settings = self.learner.config.optimiser
-        rates = {"model": settings.model_lr, "actor": settings.actor_lr, "critic": settings.critic_lr,
-                 "reverse": settings.model_lr}  # fmt: skip
-        groups = [{"params": group, "lr": rates[part]} for part, group in self.learner.parts().items()]
-        return torch.optim.Adam(groups, eps=settings.eps, fused=True)

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from ccwm.agents.distributed import all_reduce_mean
-from ccwm.structs import Batch
+from ccwm.structs import Batch, Terms
 from ccwm.training.finite import FiniteCheck
-from ccwm.training.module import CCWM, AgentModule
+from ccwm.training.module import AgentModule
 
 
 class Updater:
@@ -86,9 +86,7 @@ class JointUpdater(Updater):
     Ranks share the gradients by DistributedDataParallel.
     """
 
-    module: CCWM
-
-    def __init__(self, fabric: L.Fabric, module: CCWM) -> None:
+    def __init__(self, fabric: L.Fabric, module: AgentModule) -> None:
         super().__init__(fabric, module)
         self.parts = module.learner.parts()
         self.adam: Any = module.configure_optimizers()
@@ -103,7 +101,11 @@ class JointUpdater(Updater):
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Step all parts together."""
         with self.fabric.autocast():
-            losses, own = self.forward(batch)
+            terms: Terms = self.forward(batch)
+        return self.step_parts(*terms)
+
+    def step_parts(self, losses: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Back-propagate each loss and step; returns what is logged, which begins as this rank's ``own`` metrics."""
         metrics = self._average_over_ranks(own)
         self.optimizer.zero_grad()
         *_, last = losses
@@ -112,7 +114,7 @@ class JointUpdater(Updater):
             self.fabric.backward(loss, inputs=self.parts[part], retain_graph=part != last)
         norms = self._clip()
         stepped = self._step(metrics, norms)
-        self.module.learner.actor_critic.follow_critic()
+        self.module.learner.after_step()
         return {**metrics, **stepped}
 
     def _average_over_ranks(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
