@@ -5,11 +5,13 @@ import sys
 
 from tiny_learner import ACTIONS, NUMBERS, TINY, config_of
 from tiny_model_free import MODEL_FREE
+from tiny_playvirtual import PLAYVIRTUAL
 from tiny_sac import SAC
 
 from ccwm.agents.build import build_learner
 from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.agents.model_free import ModelFreeLearner
+from ccwm.agents.playvirtual import PlayVirtualLearner
 from ccwm.agents.sac import SACLearner
 
 
@@ -29,6 +31,12 @@ def test_a_model_free_agent_has_one_of_its_own():
     learner = build_learner(config_of(MODEL_FREE), observation_shape=(32, 32, 3), actions=ACTIONS)
     assert isinstance(learner, ModelFreeLearner)
     assert learner.has_world_model
+
+
+def test_a_playvirtual_agent_has_one_without_a_world_model():
+    learner = build_learner(config_of(PLAYVIRTUAL), observation_shape=(NUMBERS,), actions=ACTIONS)
+    assert isinstance(learner, PlayVirtualLearner)
+    assert not learner.has_world_model
 
 
 def test_other_kinds_do_not_import_stable_baselines():

@@ -86,7 +86,7 @@ def test_a_video_of_every_episode_and_its_returns(
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("kind", ["sac", "model_free"])
+@pytest.mark.parametrize("kind", ["sac", "model_free", "playvirtual"])
 def test_an_agent_of_any_kind_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     env = make_env("maze_two_rooms", Env(observation="state", size=32, time_limit=40))
     (size,) = env.observation_space.shape or ()

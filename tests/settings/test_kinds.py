@@ -27,6 +27,14 @@ STATES = {"env__observation": "state"}
         ("sac", "sac.tau", False),
         ("world_model", "sac.tau", True),
         ("model_free", "sac.tau", False),
+        ("model_free", "playvirtual.length", True),
+        ("playvirtual", "playvirtual.length", False),
+        ("playvirtual", "retrace.weight", False),
+        ("playvirtual", "retrace.loss", True),
+        ("playvirtual", "model.vector_units", False),
+        ("playvirtual", "model.stoch", True),
+        ("playvirtual", "train.length", True),
+        ("playvirtual", "sac.tau", False),
         ("model_free", "model.deter", False),
         ("model_free", "retrace.loss", False),
         ("model_free", "retrace.samples", True),
@@ -106,6 +114,15 @@ def test_a_model_free_variant_is_resolved(tmp_path: Path, observation: str) -> N
     assert (found.agent.kind, found.sac.tau, found.retrace.loss) == ("model_free", 0.5, "l2")
 
 
+def test_playvirtual_truncates_nothing_and_needs_no_room_for_chains(tmp_path: Path) -> None:
+    kind = {"agent.kind": "playvirtual"}
+    told = refusal(tmp_path, edited(variants__probe={**kind, "truncation.mode": "auto"}))
+    assert told.startswith("variants.probe: truncation.mode (auto) must be none with agent.kind: playvirtual")
+    override = {**kind, "retrace.weight": 0.5, "playvirtual.sequences": 7}
+    found = resolve(load(tmp_path, edited(agent__kind="world_model", variants__probe=override)), "probe")
+    assert (found.retrace.weight, found.playvirtual.sequences) == (0.5, 7)
+
+
 def test_a_world_model_variant_has_no_settings_of_sac(tmp_path: Path) -> None:
     told = refusal(tmp_path, edited(variants__probe={"sac.tau": 0.5}))
     assert told.startswith("variants.probe.sac.tau: has no effect with agent.kind: world_model; ")
@@ -113,4 +130,4 @@ def test_a_world_model_variant_has_no_settings_of_sac(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     told = refusal(tmp_path, edited(agent__kind="sax"))
-    assert told == 'agent.kind: must be `world_model`, `sac` or `model_free`, got "sax"'
+    assert told == 'agent.kind: must be `world_model`, `sac`, `model_free` or `playvirtual`, got "sax"'

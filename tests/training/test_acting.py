@@ -19,6 +19,7 @@ from project import write_params
 from safetensors.torch import save_file
 from tiny_learner import ACTIONS, NUMBERS
 from tiny_model_free import tiny_model_free
+from tiny_playvirtual import tiny_playvirtual
 from tiny_sac import tiny_sac
 
 from ccwm.cells import Cell
@@ -175,7 +176,7 @@ def test_a_trainer_that_was_killed_resumes_to_the_bit(folder: Path, clean: Train
     assert_same(clean, run("killed", actors=1), "killed")
 
 
-@pytest.mark.parametrize("tiny", [tiny_sac, tiny_model_free])
+@pytest.mark.parametrize("tiny", [tiny_sac, tiny_model_free, tiny_playvirtual])
 def test_the_policy_of_any_kind_is_loaded_from_its_acting_weights(tiny: Any, tmp_path: Path) -> None:
     """The weights that a worker gets, without those of the critics."""
     learner, path = tiny(seed=4), tmp_path / "weights.safetensors"

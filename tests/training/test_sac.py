@@ -8,6 +8,7 @@ import torch
 from tiny_learner import ACTIONS, NUMBERS, assert_equal, random_batch
 from tiny_sac import flatten, tiny_sac
 
+from ccwm.agents.sac import SACLearner
 from ccwm.structs import Batch
 from ccwm.training.finite import NotFinite
 from ccwm.training.module import AgentModule
@@ -83,7 +84,8 @@ def test_the_temperatures_loss_by_hand() -> None:
 
 def test_an_update_moves_actor_critics_and_temperature_and_the_slow_critics_follow() -> None:
     updater = updater_of(sac={"tau": 0.25})
-    learner = updater.soft_step.algorithm.learner
+    learner = updater.module.learner
+    assert isinstance(learner, SACLearner)
     before = {name: value.clone() for name, value in learner.state_dict().items()}
     updater.step(batches(1)[0])
     after = learner.state_dict()

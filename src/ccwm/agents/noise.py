@@ -59,3 +59,21 @@ def draw_noise(seed: int, update: int, batch: Batch, config: AgentConfig) -> Noi
         stretch=named_seed("update", seed, update, "stretch") % (length - stretch + 1),
         retraced=normal(retracing, chain, samples, max(stretch - chain, 0), columns, stoch)[..., own, :],
     )
+
+
+class Virtual(NamedTuple):
+    """The random draws of an update of PlayVirtual."""
+
+    actions: Tensor  # [K, M, B, A], uniform in [−1, 1]
+    offsets: Tensor  # [2, B, 2] int64 in [0, 2 · shift], the two augmentations of each window
+
+
+def draw_virtual(seed: int, update: int, batch: Batch, config: AgentConfig) -> Virtual:
+    """The virtual actions and shifts of update ``update``: a function of (seed, update)."""
+    settings, like = config.playvirtual, batch.action
+    generator = torch.Generator(like.device).manual_seed(named_seed("update", seed, update, "virtual"))
+    shape, moved = (settings.length, settings.sequences, *like.shape[1:]), (2, like.shape[1], 2)
+    return Virtual(
+        actions=2 * torch.rand(shape, generator=generator, dtype=like.dtype, device=like.device) - 1,
+        offsets=torch.randint(2 * settings.shift + 1, moved, generator=generator, device=like.device),
+    )

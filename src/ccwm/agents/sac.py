@@ -84,13 +84,15 @@ class StatePolicy:
         """Start an episode; all randomness in it is a function of the seed."""
         self.random = np.random.default_rng(named_seed("explore", seed))
 
+    def feature(self, observation: np.ndarray) -> Tensor:
+        """What the actor reads, the state itself: [n] → [1, n]."""
+        return torch.from_numpy(observation).to(next(self.actor.parameters())).unsqueeze(0)
+
     @torch.no_grad()
     def act(self, observation: np.ndarray) -> np.ndarray:
-        """[n] → float32 [A] in [−1, 1]."""
-        weights = next(self.actor.parameters())
-        state = torch.from_numpy(observation).to(weights).unsqueeze(0)
-        mean, log_std, _ = self.actor.get_action_dist_params(state)
+        """[*observation] → float32 [A] in [−1, 1]."""
+        mean, log_std, _ = self.actor.get_action_dist_params(self.feature(observation))
         if self.explore:
             noise = self.random.standard_normal(mean.shape, dtype=np.float32)
-            mean = mean + log_std.exp() * torch.from_numpy(noise).to(weights)
+            mean = mean + log_std.exp() * torch.from_numpy(noise).to(mean)
         return finite_action(torch.tanh(mean)[0])

@@ -39,7 +39,7 @@ class WorldModel(nn.Module):
         super().__init__()
         self.settings = model
         style: _Style = {"activation": model.activation, "norm": model.layer_norm}
-        self.encoder = _encoder(model, observation_shape, style)
+        self.encoder = build_encoder(model, observation_shape)
         self.rssm = RSSM(
             embed=self.encoder.outputs,
             actions=actions,
@@ -147,11 +147,18 @@ class _Style(TypedDict):
     norm: bool
 
 
-def _encoder(model: Model, shape: tuple[int, ...], style: _Style) -> PixelEncoder | VectorEncoder:
+def build_encoder(model: Model, shape: tuple[int, ...]) -> PixelEncoder | VectorEncoder:
+    """e = q_φ(O), untrained, of images or of state vectors."""
     if len(shape) == 3:
         return PixelEncoder(size=shape[0], depth=model.depth)
-    layers, units = model.vector_layers, model.vector_units
-    return VectorEncoder(size=shape[0], units=units, layers=layers, squash=model.symlog, **style)
+    return VectorEncoder(
+        size=shape[0],
+        units=model.vector_units,
+        layers=model.vector_layers,
+        activation=model.activation,
+        norm=model.layer_norm,
+        squash=model.symlog,
+    )
 
 
 def _decoder(model: Model, shape: tuple[int, ...], feature: int, style: _Style) -> PixelDecoder | VectorDecoder:

@@ -16,8 +16,8 @@ from ccwm.settings.section import Fraction, LearningRate, Section
 class Agent(Section):
     """Which of the agents of the paper's framework learns."""
 
-    kind: Literal["world_model", "sac", "model_free"] = "world_model"
-    """`world_model` is CCWM, or Dreamer without retracing; `sac` learns from states, `model_free` is Appendix B's."""
+    kind: Literal["world_model", "sac", "model_free", "playvirtual"] = "world_model"
+    """`world_model` is CCWM or Dreamer, `model_free` Appendix B's agent, `sac` and `playvirtual` what they say."""
 
 
 class Env(Section):
@@ -199,6 +199,25 @@ class SAC(Section):
     """Units of each of these layers."""
 
 
+class PlayVirtual(Section):
+    """PlayVirtual's latent dynamics and virtual cycles, as published; `agent.kind: playvirtual` reads it."""
+
+    latent: int = Field(50, ge=1, le=8192)
+    """Dimensions of the latent."""
+    units: int = Field(512, ge=1, le=8192)
+    """Units of the hidden layers of both dynamics and of the heads that distances are taken behind."""
+    sequences: int = Field(10, ge=1, le=1000)
+    """Virtual action sequences from each state."""
+    length: int = Field(6, ge=1, le=50)
+    """K, actions of each of them, and steps of the prediction along the real ones."""
+    target_rate: float = Field(0.05, gt=0, le=1)
+    """Share of encoder and projection that their slow copies, which give the targets, take over in every update."""
+    frames: int = Field(3, ge=1, le=8)
+    """Images that make one latent; a state needs no other."""
+    shift: int = Field(4, ge=0, le=16)
+    """Most pixels by which images are randomly shifted; states are not augmented."""
+
+
 class Optimiser(Section):
     """Adam, with a learning rate for each part."""
 
@@ -264,6 +283,7 @@ class AgentConfig(Section):
     truncation: Truncation
     actor_critic: ActorCritic
     sac: SAC = SAC.model_validate({})
+    playvirtual: PlayVirtual = PlayVirtual.model_validate({})
     optimiser: Optimiser
     replay: Replay
     train: Train
@@ -291,10 +311,11 @@ class AgentConfig(Section):
         if batch % devices:
             rule = f"must be a multiple of trainer.devices ({devices}), which share it evenly"
             raise ValueError(f"train.batch ({batch}) {rule}")
-        if self.retrace.weight > 0 and self.retrace.horizon >= length:
+        retraces = self.retrace.weight > 0 and self.agent.kind != "playvirtual"
+        if retraces and self.retrace.horizon >= length:
             raise ValueError(f"retrace.horizon ({self.retrace.horizon}) must be below train.length ({length})")
         stretch = self.retrace.length or length
-        if self.retrace.weight > 0 and not self.retrace.horizon < stretch <= length:
+        if retraces and not self.retrace.horizon < stretch <= length:
             rule = f"must be above retrace.horizon ({self.retrace.horizon}) and at most train.length ({length})"
             raise ValueError(f"retrace.length ({stretch}) {rule}")
         if starts is not None and starts > length:

@@ -19,15 +19,23 @@ class Represented(NamedTuple):
     """What the representation learns from a batch, and the features that SAC learns from."""
 
     terms: Terms
-    feature: Tensor  # [T, B, F]
+    feature: Tensor  # [T, B, F], of the last T steps
 
 
-class ModelFree(AgentModule):
+class Representation(AgentModule):
+    """An agent whose representation has losses of its own, and whose SAC acts on it."""
+
+    def training_step(self, batch: Batch) -> Represented:  # type: ignore[override]
+        """The loss of the representation, and the features that it gives."""
+        raise NotImplementedError
+
+
+class ModelFree(Representation):
     """A world model that is retraced by a separate reversed model (Appendix B), and SAC on its posteriors."""
 
     learner: ModelFreeLearner
 
-    def training_step(self, batch: Batch) -> Represented:  # type: ignore[override]
+    def training_step(self, batch: Batch) -> Represented:
         """The representation's loss, what is logged, and the posteriors' features: observe, retrace."""
         noise = draw_noise(self.seed, self.counters.updates, batch, self.learner.config)
         observed, model = self.learner.observe(batch, noise)
@@ -40,11 +48,11 @@ class ModelFree(AgentModule):
 class ModelFreeUpdater(JointUpdater):
     """A step of the representation, then one of SAC on the features that it had before."""
 
-    module: ModelFree
+    module: Representation
 
-    def __init__(self, fabric: L.Fabric, module: ModelFree) -> None:
+    def __init__(self, fabric: L.Fabric, module: Representation) -> None:
         super().__init__(fabric, module)
-        self.soft_step = SoftStep(module.learner, fabric.device)
+        self.soft_step = SoftStep(module.learner, fabric.device)  # type: ignore[arg-type]  # both kinds are Soft
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Step the representation and SAC."""

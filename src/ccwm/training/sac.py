@@ -31,16 +31,17 @@ HINT = "lower sac.learning_rate, or look at the data with NaN in it"
 
 
 def transitions(batch: Batch, states: Tensor) -> ReplayBufferSamples:
-    """The N = (T − 1) · B transitions of windows with these states [T, B, ·]: (s, a, s', done, r) of [N, ·] each.
+    """The N = (T − 1) · B transitions of the last T steps, with states [T, B, ·]: (s, a, s', done, r) of [N, ·] each.
 
     A time limit is not done.
     """
+    steps = slice(1 - len(states), None)
     return ReplayBufferSamples(
         states[:-1].flatten(0, 1),
-        batch.action[1:].flatten(0, 1),
+        batch.action[steps].flatten(0, 1),
         states[1:].flatten(0, 1),
-        (1 - batch.continues[1:]).reshape(-1, 1),
-        batch.reward[1:].reshape(-1, 1),
+        (1 - batch.continues[steps]).reshape(-1, 1),
+        batch.reward[steps].reshape(-1, 1),
     )
 
 
