@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from settings_helpers import GOOD, edited
 
 from ccwm.cells import STAGES, Cell, cells, settings_hash, stage_values
-from ccwm.settings.agent import SAC, Agent
+from ccwm.settings.agent import SAC, Agent, PlayVirtual
 from ccwm.settings.parsing import parse
 from ccwm.settings.schema import Settings
 from ccwm.settings.variants import resolve
@@ -83,7 +83,11 @@ OTHER_LEARNING: dict[str, JsonValue] = {
     "optimiser.grad_clip": 77.0,
     "train.batch": 77,
 }
-OTHER_KIND = {"agent": Agent(kind="sac"), "sac": SAC.model_validate({"units": 77})}
+OTHER_KIND = {
+    "agent": Agent(kind="sac"),
+    "sac": SAC.model_validate({"units": 77}),
+    "playvirtual": PlayVirtual.model_validate({"units": 77}),
+}
 """Together with the others they would be refused."""
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from ccwm.agents.retracing import Retracing
+from ccwm.agents.retracing import SharedRetracing
 from ccwm.ops.gaussian import unit_nll
 from ccwm.ops.scalars import UnitGaussian
 from ccwm.settings.agent import Model, Retrace
@@ -72,7 +72,7 @@ def observed_on(posterior, *, prior=None, target=None):
 
 def retracing(reverse, **settings):
     """Retracing with these settings and a reverse-action network that is given; γ = ½."""
-    module = Retracing(Retrace(**settings), Model(), feature=2, actions=1, discount=0.5)
+    module = SharedRetracing(Retrace(**settings), Model(), feature=2, actions=1, discount=0.5)
     module.reverse = reverse
     return module
 

@@ -107,7 +107,7 @@ def test_a_sac_agent_is_exported_and_acts_alike(tmp_path):
     assert np.array_equal(agent.act(states), np.stack([learner.policy().act(row) for row in states]))
     assert not agent.has_world_model
     with pytest.raises(UserError, match="an agent of kind sac has no world model"):
-        _ = agent.model_based
+        _ = agent.modelled
 
 
 def test_the_threshold_that_auto_has_found_is_exported(tmp_path):

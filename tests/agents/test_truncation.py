@@ -17,7 +17,7 @@ both_backbones = pytest.mark.parametrize("robust", [False, True], ids=["paper", 
 
 
 def value_of_place(feature):
-    return UnitGaussian(feature[..., 0])
+    return feature[..., 0]
 
 
 def on_the_line(*places):
@@ -33,8 +33,8 @@ def truncation(**settings):
 def kept(module, *places, env_steps=0, batch=None):
     """What truncation keeps, as 1s and 0s."""
     batch = batch or SimpleNamespace(is_first=torch.zeros(len(places), 1, dtype=torch.bool))
-    actor_critic = SimpleNamespace(critic=value_of_place)
-    mask = module(batch, on_the_line(*places), None, actor_critic, env_steps)
+    control = SimpleNamespace(value=value_of_place)
+    mask = module(batch, on_the_line(*places), None, control, env_steps)
     return "".join(str(int(flag)) for flag in mask.squeeze(1))
 
 
@@ -71,9 +71,8 @@ def test_the_q_signal_looks_one_model_step_ahead():
         reward=lambda feature: UnitGaussian(torch.full_like(feature[..., 0], 2.0)),
         discount=lambda feature, gamma: torch.full_like(feature[..., 0], gamma),
     )
-    actor = SimpleNamespace(greedy=lambda feature: torch.ones_like(feature[..., :1]))
-    actor_critic = SimpleNamespace(actor=actor, critic=value_of_place)
-    got = truncation(signal="q").signal(on_the_line(0.0, 3.0), model, actor_critic)
+    control = SimpleNamespace(greedy=lambda feature: torch.ones_like(feature[..., :1]), value=value_of_place)
+    got = truncation(signal="q").signal(on_the_line(0.0, 3.0), model, control)
     assert_close(got, torch.tensor([[2.5], [4.0]]))
 
 

@@ -86,10 +86,11 @@ def test_a_video_of_every_episode_and_its_returns(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_agent_without_a_world_model_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", ["sac", "model_free", "playvirtual"])
+def test_an_agent_of_any_kind_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     env = make_env("maze_two_rooms", Env(observation="state", size=32, time_limit=40))
     (size,) = env.observation_space.shape or ()
-    agent = export(tmp_path / "agent", "maze_two_rooms", state_size=size, kind="sac")
+    agent = export(tmp_path / "agent", "maze_two_rooms", state_size=size, kind=kind)
     play(str(agent), out=tmp_path / "video.mp4")
     assert "maze_two_rooms, mean return" in capsys.readouterr().out
     assert len(iio.imread(tmp_path / "video.mp4")) == STEPS + 1

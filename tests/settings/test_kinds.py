@@ -9,7 +9,7 @@ import pytest
 from settings_helpers import edited, load, refusal
 
 from ccwm.settings.agent import Agent, AgentConfig
-from ccwm.settings.kinds import UNREAD, is_unread
+from ccwm.settings.kinds import NEEDS, UNREAD, is_unread
 from ccwm.settings.variants import resolve
 
 SAC = {"agent.kind": "sac", "retrace.weight": 0.0}
@@ -26,6 +26,22 @@ STATES = {"env__observation": "state"}
         ("sac", "retrace.loss", True),
         ("sac", "sac.tau", False),
         ("world_model", "sac.tau", True),
+        ("model_free", "sac.tau", False),
+        ("model_free", "playvirtual.length", True),
+        ("playvirtual", "playvirtual.length", False),
+        ("playvirtual", "retrace.weight", False),
+        ("playvirtual", "retrace.loss", True),
+        ("playvirtual", "model.vector_units", False),
+        ("playvirtual", "model.stoch", True),
+        ("playvirtual", "train.length", True),
+        ("playvirtual", "sac.tau", False),
+        ("model_free", "model.deter", False),
+        ("model_free", "retrace.loss", False),
+        ("model_free", "retrace.samples", True),
+        ("model_free", "retrace.reverse_action", True),
+        ("model_free", "actor_critic.horizon", True),
+        ("model_free", "optimiser.actor_lr", True),
+        ("model_free", "optimiser.model_lr", False),
         ("world_model", "retrace.loss", False),
     ],
 )
@@ -34,7 +50,7 @@ def test_is_unread(kind: str, key: str, unread: bool) -> None:
 
 
 def test_every_kind_is_listed_with_sections_that_exist() -> None:
-    assert set(UNREAD) == set(get_args(Agent.model_fields["kind"].annotation))
+    assert set(UNREAD) == set(NEEDS) == set(get_args(Agent.model_fields["kind"].annotation))
     assert {key.partition(".")[0] for keys in UNREAD.values() for key in keys} <= set(AgentConfig.model_fields)
 
 
@@ -85,6 +101,28 @@ def test_an_override_that_a_sac_agent_does_not_read_is_refused(
     assert told == f"variants.probe.{key}: has no effect with agent.kind: sac; remove it, or choose another kind"
 
 
+@pytest.mark.parametrize("loss", ["kl", "released", "released-l2", "released-reconstruction"])
+def test_a_model_free_agent_refuses_losses_that_need_a_spread_or_rho(tmp_path: Path, loss: str) -> None:
+    told = refusal(tmp_path, edited(variants__probe={"agent.kind": "model_free", "retrace.loss": loss}))
+    assert told.startswith(f"variants.probe: retrace.loss ({loss}) must be bisimulation or l2 or reconstruction or met")
+
+
+@pytest.mark.parametrize("observation", ["pixels", "state"])
+def test_a_model_free_variant_is_resolved(tmp_path: Path, observation: str) -> None:
+    override = {"agent.kind": "model_free", "sac.tau": 0.5, "retrace.loss": "l2", "truncation.mode": "auto"}
+    found = resolve(load(tmp_path, edited(env__observation=observation, variants__probe=override)), "probe")
+    assert (found.agent.kind, found.sac.tau, found.retrace.loss) == ("model_free", 0.5, "l2")
+
+
+def test_playvirtual_truncates_nothing_and_needs_no_room_for_chains(tmp_path: Path) -> None:
+    kind = {"agent.kind": "playvirtual"}
+    told = refusal(tmp_path, edited(variants__probe={**kind, "truncation.mode": "auto"}))
+    assert told.startswith("variants.probe: truncation.mode (auto) must be none with agent.kind: playvirtual")
+    override = {**kind, "retrace.weight": 0.5, "playvirtual.sequences": 7}
+    found = resolve(load(tmp_path, edited(agent__kind="world_model", variants__probe=override)), "probe")
+    assert (found.retrace.weight, found.playvirtual.sequences) == (0.5, 7)
+
+
 def test_a_world_model_variant_has_no_settings_of_sac(tmp_path: Path) -> None:
     told = refusal(tmp_path, edited(variants__probe={"sac.tau": 0.5}))
     assert told.startswith("variants.probe.sac.tau: has no effect with agent.kind: world_model; ")
@@ -92,4 +130,4 @@ def test_a_world_model_variant_has_no_settings_of_sac(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     told = refusal(tmp_path, edited(agent__kind="sax"))
-    assert told == 'agent.kind: must be `world_model` or `sac`, got "sax"'
+    assert told == 'agent.kind: must be `world_model`, `sac`, `model_free` or `playvirtual`, got "sax"'

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ import torch
 from project import write_params
 from safetensors.torch import save_file
 from tiny_learner import ACTIONS, NUMBERS
+from tiny_model_free import tiny_model_free
+from tiny_playvirtual import tiny_playvirtual
 from tiny_sac import tiny_sac
 
 from ccwm.cells import Cell
@@ -173,12 +176,13 @@ def test_a_trainer_that_was_killed_resumes_to_the_bit(folder: Path, clean: Train
     assert_same(clean, run("killed", actors=1), "killed")
 
 
-def test_the_policy_of_any_kind_is_loaded_from_its_acting_weights(tmp_path: Path) -> None:
-    """The weights that a worker gets, of a SAC agent: its actor's alone."""
-    learner, path = tiny_sac(seed=4), tmp_path / "weights.safetensors"
+@pytest.mark.parametrize("tiny", [tiny_sac, tiny_model_free, tiny_playvirtual])
+def test_the_policy_of_any_kind_is_loaded_from_its_acting_weights(tiny: Any, tmp_path: Path) -> None:
+    """The weights that a worker gets, without those of the critics."""
+    learner, path = tiny(seed=4), tmp_path / "weights.safetensors"
     about = {"config": learner.config.model_dump_json(), "observation_shape": str(NUMBERS)}
     save_file(acting_weights(learner), path, metadata=about)
-    assert all(name.startswith("networks.actor.") for name in acting_weights(learner))
+    assert not any("critic" in name for name in acting_weights(learner))
     state = np.random.default_rng(0).standard_normal(NUMBERS, dtype=np.float32)
     for explore in (False, True):
         policies = [load_policy(path, explore, ACTIONS), learner.policy(explore=explore)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from project import TASK, Project
 from tiny_learner import ACTIONS, NUMBERS, config_of
+from tiny_model_free import MODEL_FREE
+from tiny_playvirtual import PLAYVIRTUAL
 from tiny_sac import SAC
 
 from ccwm.replay.memory import MemorySampler
@@ -11,7 +13,9 @@ from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
 from ccwm.training.devices import launch
 from ccwm.training.kinds import build_module, build_sampler, build_updater, window_length
+from ccwm.training.model_free import ModelFree, ModelFreeUpdater
 from ccwm.training.module import CCWM, AgentModule
+from ccwm.training.playvirtual import PlayVirtual
 from ccwm.training.sac import SACUpdater
 from ccwm.training.update import JointUpdater
 
@@ -32,6 +36,27 @@ def test_a_sac_agent_is_updated_by_stable_baselines_from_transitions(collected: 
     assert window_length(config) == 2
     store = EpisodeStore(collected.root / "data" / TASK / "0" / "train", read_only=True)
     assert isinstance(build_sampler(config, store, seed=0), MemorySampler)
+
+
+def test_a_model_free_agent_is_updated_by_both_from_whole_windows(collected: Project) -> None:
+    config = config_of(MODEL_FREE)
+    module = build_module(config, seed=3, observation_shape=(NUMBERS,), actions=ACTIONS)
+    assert isinstance(module, ModelFree)
+    assert isinstance(build_updater(launch(config.trainer), module), ModelFreeUpdater)
+    assert window_length(config) == config.train.length
+    store = EpisodeStore(collected.root / "data" / TASK / "0" / "train", read_only=True)
+    assert isinstance(build_sampler(config, store, seed=0), MemorySampler)
+    pixels = config_of(MODEL_FREE, env={"observation": "pixels"})
+    assert type(build_sampler(pixels, store, seed=0)) is WindowSampler
+
+
+def test_playvirtual_is_updated_by_both_from_short_windows() -> None:
+    config = config_of(PLAYVIRTUAL)  # predicts 2 steps, stacks 2 images
+    module = build_module(config, seed=3, observation_shape=(NUMBERS,), actions=ACTIONS)
+    assert isinstance(module, PlayVirtual)
+    assert isinstance(build_updater(launch(config.trainer), module), ModelFreeUpdater)
+    assert window_length(config) == 3
+    assert window_length(config_of(PLAYVIRTUAL, env={"observation": "pixels"})) == 4
 
 
 def test_windows_are_those_of_the_settings(collected: Project) -> None:

@@ -8,6 +8,7 @@ import torch
 from tiny_learner import ACTIONS, NUMBERS, assert_equal, random_batch
 from tiny_sac import flatten, tiny_sac
 
+from ccwm.agents.sac import SACLearner
 from ccwm.structs import Batch
 from ccwm.training.finite import NotFinite
 from ccwm.training.module import AgentModule
@@ -34,7 +35,7 @@ def test_a_transition_is_two_steps_and_a_time_limit_is_not_done() -> None:
     batch = batch._replace(
         continues=torch.tensor([[1.0, 1.0], [1.0, 0.0]]), reward=torch.tensor([[9.0, 9.0], [1.0, 2.0]])
     )
-    found = transitions(batch)
+    found = transitions(batch, batch.observation)
     assert_equal(found.observations, batch.observation[0])
     assert_equal(found.next_observations, batch.observation[1])
     assert_equal(found.actions, batch.action[1])  # the action that led to the second observation
@@ -45,12 +46,12 @@ def test_a_transition_is_two_steps_and_a_time_limit_is_not_done() -> None:
 def test_the_target_by_hand() -> None:
     """y = r + γ (1 − done) (min Q' − α log π): critics of 0, slow ones of 2 and 3, α = e⁻¹⁰⁰, γ = 1/2, r = 1."""
     updater = updater_of(sac={"discount": 0.5})
-    networks = updater.algorithm.learner.networks
+    networks = updater.soft_step.algorithm.learner.networks
     flatten(networks.critic)
     flatten(networks.critic_target, (networks.critic_target.q_networks[0][-1], [2.0]),
             (networks.critic_target.q_networks[1][-1], [3.0]))  # fmt: skip
     with torch.no_grad():
-        updater.algorithm.learner.log_temperature.fill_(-100.0)
+        updater.soft_step.algorithm.learner.log_temperature.fill_(-100.0)
     batch = random_batch(2, 2, robust=True)
     batch = batch._replace(continues=torch.tensor([[1.0, 1.0], [1.0, 0.0]]), reward=torch.ones(2, 2))
     updater.step(batch)
@@ -63,7 +64,7 @@ def test_the_target_by_hand() -> None:
 def test_the_temperatures_loss_by_hand() -> None:
     """−log α (log π + target entropy), with log α = 2 and a target entropy of −A."""
     updater = updater_of()
-    learner = updater.algorithm.learner
+    learner = updater.soft_step.algorithm.learner
     flatten(learner.networks.actor)  # N(0, 1) before the tanh
     with torch.no_grad():
         learner.log_temperature.fill_(2.0)
@@ -83,7 +84,8 @@ def test_the_temperatures_loss_by_hand() -> None:
 
 def test_an_update_moves_actor_critics_and_temperature_and_the_slow_critics_follow() -> None:
     updater = updater_of(sac={"tau": 0.25})
-    learner = updater.algorithm.learner
+    learner = updater.module.learner
+    assert isinstance(learner, SACLearner)
     before = {name: value.clone() for name, value in learner.state_dict().items()}
     updater.step(batches(1)[0])
     after = learner.state_dict()

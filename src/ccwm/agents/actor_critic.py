@@ -74,6 +74,15 @@ class ActorCritic(nn.Module):
             for slow, fast in zip(self.slow_critic.parameters(), self.critic.parameters(), strict=True):
                 slow.lerp_(fast, self.settings.slow_critic)
 
+    def greedy(self, feature: Tensor) -> Tensor:
+        """The mode's action: [..., F] → [..., A] in (−1, 1)."""
+        return self.actor.greedy(feature)
+
+    def value(self, feature: Tensor) -> Tensor:
+        """V: [..., F] → [...]."""
+        value: Tensor = self.critic(feature).mean
+        return value
+
     def imagine(self, start: LatentState, model: WorldModel, *, noise: Tensor, action_noise: Tensor) -> Imagined:
         """Roll the model out from [N, ·] with the noise of the dynamics [H, N, stoch] and of the actions [H, N, A]."""
         state, feature = start, start.feature

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ccwm.agents.build import build_learner
 from ccwm.agents.learner import Learner
-from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.agents.policy import Policy
+from ccwm.agents.world_model_learner import WorldModelLearner
 from ccwm.envs.tasks import is_code
 from ccwm.errors import UserError
 from ccwm.files import write_atomically, write_json
@@ -68,11 +68,11 @@ class Agent(nn.Module):
         return self.learner.has_world_model
 
     @property
-    def model_based(self) -> ModelBasedLearner:
+    def modelled(self) -> WorldModelLearner:
         """The learner of an agent that has a world model; UserError for any other."""
-        if not isinstance(self.learner, ModelBasedLearner):
-            kind = self.card.config.agent.kind
-            raise UserError(f"an agent of kind {kind} has no world model", hint="choose one of kind world_model")
+        if not isinstance(self.learner, WorldModelLearner):
+            kind, hint = self.card.config.agent.kind, "choose one of kind world_model or model_free"
+            raise UserError(f"an agent of kind {kind} has no world model", hint=hint)
         return self.learner
 
     @property

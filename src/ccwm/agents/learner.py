@@ -29,6 +29,13 @@ class Learner(nn.Module):
         """The number format of the weights."""
         return next(self.parameters()).dtype
 
+    def parts(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters that each loss of an update trains."""
+        raise NotImplementedError
+
+    def after_step(self) -> None:
+        """Move what follows the weights; called after each step of their optimiser."""
+
     def policy(self, *, explore: bool = False) -> Policy:
         """The policy for one environment: greedy, or exploring as in training."""
         raise NotImplementedError

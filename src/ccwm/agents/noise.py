@@ -32,7 +32,10 @@ def draw_noise(seed: int, update: int, batch: Batch, config: AgentConfig) -> Noi
     """
     like, stoch, actions = batch.reward, config.model.stoch, batch.action.shape[-1]
     length, columns = like.shape[0], like.shape[1] * world_size()
-    horizon, starts = config.actor_critic.horizon, config.actor_critic.starts_per_window or length
+    horizon, starts, samples = 0, 0, 1  # SAC imagines nothing, and its reversed model draws nothing
+    if config.agent.kind == "world_model":
+        horizon, starts = config.actor_critic.horizon, config.actor_critic.starts_per_window or length
+        samples = config.retrace.samples
     chain = config.retrace.horizon if config.retrace.weight > 0 else 0
     stretch = (config.retrace.length if chain else None) or length  # unchecked where nothing is retraced
     own = own_rows(columns)
@@ -54,5 +57,23 @@ def draw_noise(seed: int, update: int, batch: Batch, config: AgentConfig) -> Noi
         imagined=normal(learning, horizon, starts, columns, stoch)[:, :, own].flatten(1, 2),
         action=normal(learning, horizon, starts, columns, actions)[:, :, own].flatten(1, 2),
         stretch=named_seed("update", seed, update, "stretch") % (length - stretch + 1),
-        retraced=normal(retracing, chain, config.retrace.samples, max(stretch - chain, 0), columns, stoch)[..., own, :],
+        retraced=normal(retracing, chain, samples, max(stretch - chain, 0), columns, stoch)[..., own, :],
+    )
+
+
+class Virtual(NamedTuple):
+    """The random draws of an update of PlayVirtual."""
+
+    actions: Tensor  # [K, M, B, A], uniform in [−1, 1]
+    offsets: Tensor  # [2, B, 2] int64 in [0, 2 · shift], the two augmentations of each window
+
+
+def draw_virtual(seed: int, update: int, batch: Batch, config: AgentConfig) -> Virtual:
+    """The virtual actions and shifts of update ``update``: a function of (seed, update)."""
+    settings, like = config.playvirtual, batch.action
+    generator = torch.Generator(like.device).manual_seed(named_seed("update", seed, update, "virtual"))
+    shape, moved = (settings.length, settings.sequences, *like.shape[1:]), (2, like.shape[1], 2)
+    return Virtual(
+        actions=2 * torch.rand(shape, generator=generator, dtype=like.dtype, device=like.device) - 1,
+        offsets=torch.randint(2 * settings.shift + 1, moved, generator=generator, device=like.device),
     )

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from ccwm.agents.actions import finite_action
 from ccwm.agents.world_model import WorldModel
-from ccwm.nets.actor import Actor
 from ccwm.seeds import named_seed
-from ccwm.structs import LatentState
+from ccwm.structs import Gaussian, LatentState
+
+
+class Actor(Protocol):
+    """π(a|z), as a Gaussian before a tanh."""
+
+    actions: int
+
+    def __call__(self, feature: Tensor) -> Gaussian:
+        """[N, F] → [N, A]."""
 
 
 class RecurrentPolicy:

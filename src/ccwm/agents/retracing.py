@@ -1,16 +1,17 @@
-"""Learning via retracing: walk back from each posterior with the same prior, and compare with the original state."""
+"""Learning via retracing: walk back from each posterior, and compare with the original state."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from ccwm.agents.control import Greedy
 from ccwm.agents.distributed import free_nats, masked_mean, square_of_mean
 from ccwm.agents.precision import cast_outputs
 from ccwm.agents.world_model import Observed, WorldModel
 from ccwm.losses.model import balanced_kl
 from ccwm.losses.retrace import Comparison, bisimulation, bisimulation_gap, compare, l1, l2, metric
-from ccwm.nets.actor import Actor
+from ccwm.nets.dynamics import Dynamics
 from ccwm.nets.reverse import ReverseAction
 from ccwm.ops.truncation import kept_pairs
 from ccwm.settings.agent import Model, Retrace
@@ -18,21 +19,22 @@ from ccwm.structs import Gaussian, LatentState, Terms, stack
 
 
 class Retracing(nn.Module):
-    """ρ, the chains of retraced states, and their loss."""
+    """The chains of retraced states, and their loss; how a step back is made is that of a subclass."""
 
-    def __init__(self, settings: Retrace, model: Model, *, feature: int, actions: int, discount: float) -> None:
+    learns_alone = False
+    """Whether its own weights have an optimiser of their own."""
+
+    def __init__(self, settings: Retrace, *, discount: float) -> None:
         super().__init__()
         self.settings, self.discount = settings, discount
-        self.released = settings.loss.startswith("released")
-        self.reverse = ReverseAction(
-            feature=feature,
-            actions=actions,
-            units=settings.reverse_units,
-            activation=model.activation,
-            norm=model.layer_norm,
-            bounded=not self.released,
-        )
-        cast_outputs(self.reverse)
+
+    def back_actions(self, observed: Observed) -> Tensor:
+        """The actions of the way back: [T − 1, B, A]; row t leads from t + 1 back to t."""
+        raise NotImplementedError
+
+    def step_back(self, model: WorldModel, state: LatentState, action: Tensor, noise: Tensor) -> LatentState:
+        """ž of the step before: [N, ·], [N, A], [N, stoch] → [N, ·]."""
+        raise NotImplementedError
 
     def walk(self, observed: Observed, model: WorldModel, noise: Tensor) -> LatentState:
         """ž: chains of K steps back from every posterior that has K before it.   → [K, samples, T − K, B, ·].
@@ -40,23 +42,17 @@ class Retracing(nn.Module):
         Row [j − 1, :, e − K] is the state retraced to time e − j by the chain that started at z̃_e.
         """
         horizon, samples, chains, width, _ = noise.shape
-        posterior = observed.posterior
-        later = earlier = posterior.feature
-        if self.released:  # the authors' code hands ρ the prior of the earlier step
-            earlier = torch.cat([observed.prior.mean, posterior.deter], -1)
-        if self.settings.reverse_action == "separate":
-            later, earlier = later.detach(), earlier.detach()  # ρ learns alone: no gradient through ρ's inputs
-        actions = self.reverse(later[1:], earlier[:-1])  # [T − 1, B, A]; row t leads from t + 1 back to t
-        state = posterior.map(lambda part: part[horizon:].expand(samples, chains, width, -1)).flatten()
+        actions = self.back_actions(observed)
+        state = observed.posterior.map(lambda part: part[horizon:].expand(samples, chains, width, -1)).flatten()
         states = []
         for j in range(1, horizon + 1):
             back = actions[horizon - j : horizon - j + chains].expand(samples, chains, width, -1)
-            state = model.predict(state, back.flatten(0, -2), noise[j - 1].flatten(0, -2))
+            state = self.step_back(model, state, back.flatten(0, -2), noise[j - 1].flatten(0, -2))
             states.append(state.fold(samples, chains, width))
         return stack(states)
 
     def loss(
-        self, is_first: Tensor, observed: Observed, kept: Tensor, model: WorldModel, actor: Actor, noise: Tensor
+        self, is_first: Tensor, observed: Observed, kept: Tensor, model: WorldModel, actor: Greedy, noise: Tensor
     ) -> Terms:
         """The retrace loss (Eq. 5–8), averaged over the states that the mask [T, B] keeps, and its terms."""
         horizon, samples, chains, _, _ = noise.shape
@@ -115,7 +111,7 @@ class Retracing(nn.Module):
         )
         return {"retrace_skill_latent": 1 - float(latent), "retrace_skill_observation": 1 - float(missed / copied)}
 
-    def _compare(self, original: LatentState, retraced: LatentState, model: WorldModel, actor: Actor) -> Comparison:
+    def _compare(self, original: LatentState, retraced: LatentState, model: WorldModel, actor: Greedy) -> Comparison:
         """The three measures of a distance; both ends go through the model as one batch."""
         shape = original.stoch.shape[:-1]
         deter = torch.stack([original.deter, retraced.deter]).flatten(0, -2)
@@ -134,3 +130,58 @@ class Retracing(nn.Module):
             next_original=Gaussian(mean[0], std[0]),
             next_retraced=Gaussian(mean[1], std[1]),
         )
+
+
+class SharedRetracing(Retracing):
+    """CCWM's way back: the same prior as forward, with a reverse action from ρ."""
+
+    def __init__(self, settings: Retrace, model: Model, *, feature: int, actions: int, discount: float) -> None:
+        super().__init__(settings, discount=discount)
+        self.released = settings.loss.startswith("released")
+        self.learns_alone = settings.reverse_action == "separate"
+        self.reverse = ReverseAction(
+            feature=feature,
+            actions=actions,
+            units=settings.reverse_units,
+            activation=model.activation,
+            norm=model.layer_norm,
+            bounded=not self.released,
+        )
+        cast_outputs(self.reverse)
+
+    def back_actions(self, observed: Observed) -> Tensor:
+        """ρ's, from both ends of each transition."""
+        later = earlier = observed.posterior.feature
+        if self.released:  # the authors' code hands ρ the prior of the earlier step
+            earlier = torch.cat([observed.prior.mean, observed.posterior.deter], -1)
+        if self.learns_alone:
+            later, earlier = later.detach(), earlier.detach()  # no gradient through ρ's inputs
+        actions: Tensor = self.reverse(later[1:], earlier[:-1])
+        return actions
+
+    def step_back(self, model: WorldModel, state: LatentState, action: Tensor, noise: Tensor) -> LatentState:
+        """One step of the prior."""
+        return model.predict(state, action, noise)
+
+
+class SeparateRetracing(Retracing):
+    """Appendix B's way back: a deterministic model of its own, with the actions that were really taken."""
+
+    def __init__(self, settings: Retrace, model: Model, *, feature: int, actions: int, discount: float) -> None:
+        super().__init__(settings, discount=discount)
+        self.reversed = Dynamics(
+            feature=feature,
+            actions=actions,
+            units=settings.reverse_units,
+            activation=model.activation,
+            norm=model.layer_norm,
+        )
+
+    def back_actions(self, observed: Observed) -> Tensor:
+        """Those of the forward transitions."""
+        return observed.action[1:]
+
+    def step_back(self, model: WorldModel, state: LatentState, action: Tensor, noise: Tensor) -> LatentState:
+        """One step of the reversed model: a point, without a spread."""
+        stoch, deter = self.reversed(state.feature, action).split([model.rssm.stoch, model.rssm.deter], -1)
+        return LatentState(deter, stoch, stoch, torch.zeros_like(stoch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ccwm.agents.actor_critic import ActorCritic
+from ccwm.agents.control import Control
 from ccwm.agents.distributed import all_gather_columns
 from ccwm.agents.running import RunningMean
 from ccwm.agents.world_model import WorldModel
@@ -37,7 +37,7 @@ class Truncation(nn.Module):
         return outlier_threshold(self.running_median.mean)
 
     def forward(
-        self, batch: Batch, posterior: LatentState, model: WorldModel, actor_critic: ActorCritic, env_steps: int
+        self, batch: Batch, posterior: LatentState, model: WorldModel, control: Control, env_steps: int
     ) -> Tensor:
         """True for each posterior that stays: bool [T, B]."""
         settings = self.settings
@@ -46,7 +46,7 @@ class Truncation(nn.Module):
             return scheduled_mask(batch.position, batch.episode_length, final_share=share)
         if settings.mode == "none" or env_steps < settings.start:
             return torch.ones_like(batch.is_first)
-        value = self.signal(posterior, model, actor_critic)
+        value = self.signal(posterior, model, control)
         if self.running_median is not None and self.training:
             changes = all_gather_columns(relative_changes(value, window=settings.window))
             self.running_median.follow(changes.float().quantile(0.5))
@@ -61,15 +61,13 @@ class Truncation(nn.Module):
         return adaptive_mask(value, threshold=self.threshold, window=settings.window, lookback=lookback)
 
     @torch.no_grad()
-    def signal(self, posterior: LatentState, model: WorldModel, actor_critic: ActorCritic) -> Tensor:
+    def signal(self, posterior: LatentState, model: WorldModel, control: Control) -> Tensor:
         """V, or Q = r̂(z) + γV(ẑ') one model step ahead under the greedy action: [T, B, ·] → [T, B]."""
-        value: Tensor
         if self.settings.signal == "value":
-            value = actor_critic.critic(posterior.feature).mean
-            return value
+            return control.value(posterior.feature)
         flat = posterior.flatten()
-        action = actor_critic.actor.greedy(flat.feature)
+        action = control.greedy(flat.feature)
         ahead = model.predict(flat, action, torch.zeros_like(flat.stoch)).feature
         discount = model.discount(flat.feature, self.discount)
-        value = model.reward(flat.feature).mean + discount * actor_critic.critic(ahead).mean
+        value: Tensor = model.reward(flat.feature).mean + discount * control.value(ahead)
         return value.reshape(posterior.stoch.shape[:2])

@@ -24,11 +24,12 @@ class Observed(NamedTuple):
     target: Tensor  # [T, B, *target], what the decoder is to predict
     posterior: LatentState  # [T, B, ·]
     prior: Gaussian  # [T, B, stoch]
+    action: Tensor  # [T, B, A], zero where an episode begins
 
     def rows(self, steps: slice) -> Observed:
         """Those of some steps."""
         prior = Gaussian(*(part[steps] for part in self.prior))
-        return Observed(self.target[steps], self.posterior.map(lambda part: part[steps]), prior)
+        return Observed(self.target[steps], self.posterior.map(lambda part: part[steps]), prior, self.action[steps])
 
 
 class WorldModel(nn.Module):
@@ -38,7 +39,7 @@ class WorldModel(nn.Module):
         super().__init__()
         self.settings = model
         style: _Style = {"activation": model.activation, "norm": model.layer_norm}
-        self.encoder = _encoder(model, observation_shape, style)
+        self.encoder = build_encoder(model, observation_shape)
         self.rssm = RSSM(
             embed=self.encoder.outputs,
             actions=actions,
@@ -111,7 +112,7 @@ class WorldModel(nn.Module):
             state = self.rssm.correct(before, action[t], embed[t], noise[t])
             states.append(state)
         posterior = stack(states)
-        return Observed(target, posterior, self.rssm.prior(posterior.deter))
+        return Observed(target, posterior, self.rssm.prior(posterior.deter), action)
 
     def loss(self, batch: Batch, observed: Observed) -> Terms:
         """The weighted forward terms (Eq. 2–4), and the KL before its free nats."""
@@ -146,11 +147,18 @@ class _Style(TypedDict):
     norm: bool
 
 
-def _encoder(model: Model, shape: tuple[int, ...], style: _Style) -> PixelEncoder | VectorEncoder:
+def build_encoder(model: Model, shape: tuple[int, ...]) -> PixelEncoder | VectorEncoder:
+    """e = q_φ(O), untrained, of images or of state vectors."""
     if len(shape) == 3:
         return PixelEncoder(size=shape[0], depth=model.depth)
-    layers, units = model.vector_layers, model.vector_units
-    return VectorEncoder(size=shape[0], units=units, layers=layers, squash=model.symlog, **style)
+    return VectorEncoder(
+        size=shape[0],
+        units=model.vector_units,
+        layers=model.vector_layers,
+        activation=model.activation,
+        norm=model.layer_norm,
+        squash=model.symlog,
+    )
 
 
 def _decoder(model: Model, shape: tuple[int, ...], feature: int, style: _Style) -> PixelDecoder | VectorDecoder:

@@ -9,14 +9,15 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from ccwm.settings.kinds import NEEDS
 from ccwm.settings.section import Fraction, LearningRate, Section
 
 
 class Agent(Section):
     """Which of the agents of the paper's framework learns."""
 
-    kind: Literal["world_model", "sac"] = "world_model"
-    """`world_model` is CCWM, or Dreamer where `retrace.weight` is 0; `sac` is soft actor-critic from states."""
+    kind: Literal["world_model", "sac", "model_free", "playvirtual"] = "world_model"
+    """`world_model` is CCWM or Dreamer, `model_free` Appendix B's agent, `sac` and `playvirtual` what they say."""
 
 
 class Env(Section):
@@ -112,7 +113,7 @@ class Retrace(Section):
     reverse_action: Literal["joint", "separate"] = "joint"
     """Whether ρ learns with the world model, or on its own optimiser with the world model detached."""
     reverse_units: int = Field(256, ge=1, le=8192)
-    """Units of each of the two hidden layers of ρ."""
+    """Units of each of the two hidden layers of ρ, or of the reversed model of `model_free`."""
     detach: Literal["none", "original"] = "none"
     """`original` puts a stop-gradient on the original state, so that only the retraced one moves."""
 
@@ -184,7 +185,7 @@ class ActorCritic(Section):
 
 
 class SAC(Section):
-    """Soft actor-critic, by stable-baselines3 with its published values; `agent.kind: sac` reads it."""
+    """Soft actor-critic, by stable-baselines3 with its published values; all kinds but `world_model` read it."""
 
     learning_rate: LearningRate = 3e-4
     """Learning rate of actor, critics and temperature."""
@@ -196,6 +197,25 @@ class SAC(Section):
     """Hidden layers of the actor and of each critic."""
     units: int = Field(256, ge=1, le=8192)
     """Units of each of these layers."""
+
+
+class PlayVirtual(Section):
+    """PlayVirtual's latent dynamics and virtual cycles, as published; `agent.kind: playvirtual` reads it."""
+
+    latent: int = Field(50, ge=1, le=8192)
+    """Dimensions of the latent."""
+    units: int = Field(512, ge=1, le=8192)
+    """Units of the hidden layers of both dynamics and of the heads that distances are taken behind."""
+    sequences: int = Field(10, ge=1, le=1000)
+    """Virtual action sequences from each state."""
+    length: int = Field(6, ge=1, le=50)
+    """K, actions of each of them, and steps of the prediction along the real ones."""
+    target_rate: float = Field(0.05, gt=0, le=1)
+    """Share of encoder and projection that their slow copies, which give the targets, take over in every update."""
+    frames: int = Field(3, ge=1, le=8)
+    """Images that make one latent; a state needs no other."""
+    shift: int = Field(4, ge=0, le=16)
+    """Most pixels by which images are randomly shifted; states are not augmented."""
 
 
 class Optimiser(Section):
@@ -263,6 +283,7 @@ class AgentConfig(Section):
     truncation: Truncation
     actor_critic: ActorCritic
     sac: SAC = SAC.model_validate({})
+    playvirtual: PlayVirtual = PlayVirtual.model_validate({})
     optimiser: Optimiser
     replay: Replay
     train: Train
@@ -275,19 +296,12 @@ class AgentConfig(Section):
 
     @model_validator(mode="after")
     def _kind_fits(self) -> Self:
-        if self.agent.kind == "world_model":
-            return self
-        wanted = {
-            "env.observation": (self.env.observation, "state", "it learns from states"),
-            "retrace.weight": (self.retrace.weight, 0.0, "it has no world model to retrace with"),
-            "truncation.mode": (self.truncation.mode, "none", "it retraces nothing"),
-            "trainer.devices": (self.trainer.devices, 1, "its updates are made by one device"),
-            "trainer.precision": (self.trainer.precision, "32-true", "stable-baselines3 computes in it"),
-        }
-        for key, (value, needed, why) in wanted.items():
-            if value != needed:
-                rule = f"must be {needed} with agent.kind: sac ({why}); set it so, or choose another kind"
-                raise ValueError(f"{key} ({value}) {rule}")
+        for key, (*needed, why) in NEEDS[self.agent.kind].items():
+            section, _, field = key.partition(".")
+            value = getattr(getattr(self, section), field)
+            if value not in needed:
+                rule = f"must be {' or '.join(map(str, needed))} with agent.kind: {self.agent.kind} ({why})"
+                raise ValueError(f"{key} ({value}) {rule}; set it so, or choose another kind")
         return self
 
     @model_validator(mode="after")
@@ -297,10 +311,11 @@ class AgentConfig(Section):
         if batch % devices:
             rule = f"must be a multiple of trainer.devices ({devices}), which share it evenly"
             raise ValueError(f"train.batch ({batch}) {rule}")
-        if self.retrace.weight > 0 and self.retrace.horizon >= length:
+        retraces = self.retrace.weight > 0 and self.agent.kind != "playvirtual"
+        if retraces and self.retrace.horizon >= length:
             raise ValueError(f"retrace.horizon ({self.retrace.horizon}) must be below train.length ({length})")
         stretch = self.retrace.length or length
-        if self.retrace.weight > 0 and not self.retrace.horizon < stretch <= length:
+        if retraces and not self.retrace.horizon < stretch <= length:
             rule = f"must be above retrace.horizon ({self.retrace.horizon}) and at most train.length ({length})"
             raise ValueError(f"retrace.length ({stretch}) {rule}")
         if starts is not None and starts > length:

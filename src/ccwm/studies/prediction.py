@@ -73,7 +73,7 @@ class Metrics(NamedTuple):
 @torch.no_grad()
 def predict_open_loop(agent: Agent, episodes: list[Episode], *, context: int, horizon: int, seed: int) -> Prediction:
     """Predict a window of each episode; where it starts is a function of the seed, the same for every variant."""
-    length, model = context + horizon, agent.model_based.world_model
+    length, model = context + horizon, agent.modelled.world_model
     short = min(len(episode.reward) for episode in episodes)
     if short < length:
         raise UserError(
@@ -109,7 +109,7 @@ def errors(truth: np.ndarray, predicted: np.ndarray, *, context: int) -> dict[st
 
 def roll(agent: Agent, batch: Batch, *, context: int) -> LatentState:
     """Posterior means over the context, prior means from actions alone after it.   [T, N, …] → [T, N, ·]."""
-    model = agent.model_based.world_model
+    model = agent.modelled.world_model
     mean: Tensor = batch.action.new_zeros(context, batch.action.shape[1], model.rssm.stoch)
     seen = model.observe(Batch(*(of[:context] for of in batch)), mean).posterior
     states = [seen.map(lambda part, t=t: part[t]) for t in range(context)]  # type: ignore[misc]

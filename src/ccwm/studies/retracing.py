@@ -80,7 +80,7 @@ def choose_window(episodes: Sequence[Episode], *, steps: int, seed: int) -> tupl
 def show_retracing(agent: Agent, seen: Seen, kept: np.ndarray, part: slice, *, threshold: float) -> Retraced:
     """Decode z̃ and ž along a part of an episode; the mask of the whole episode is ``kept`` [L], its threshold η."""
 
-    model = agent.model_based.world_model
+    model = agent.modelled.world_model
 
     def decoded(feature: Tensor) -> np.ndarray:
         return model.to_observation(model.decode(feature)).cpu().numpy()

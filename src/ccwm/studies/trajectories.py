@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 @torch.no_grad()
 def see(agent: Agent, episode: Episode) -> Seen:
     """Observe a whole episode, retrace every transition by one step, and value every state."""
-    learner = agent.model_based
+    learner = agent.modelled
     model = learner.world_model
     batch = episode_batch(episode, model)
     steps, stoch = len(episode.reward), model.rssm.stoch
@@ -37,10 +37,10 @@ def see(agent: Agent, episode: Episode) -> Seen:
     posterior = observed.posterior
     states = posterior.feature[:, 0]
     if learner.retracing is None or learner.truncation is None:
-        return Seen(episode, states, None, learner.actor_critic.critic(states).mean)
+        return Seen(episode, states, None, learner.control.value(states))
     mean = batch.action.new_zeros(1, 1, steps - 1, 1, stoch)  # one step back, one sample, no noise
     retraced = learner.retracing.walk(observed, model, mean).feature[0, 0, :, 0]
-    value = learner.truncation.signal(posterior, model, learner.actor_critic)
+    value = learner.truncation.signal(posterior, model, learner.control)
     return Seen(episode, states, retraced, value[:, 0])
 
 

@@ -94,7 +94,7 @@ def runs(flags: np.ndarray) -> np.ndarray:
 
 def own_threshold(agent: Agent) -> float:
     """The η that the agent's truncation ended with (`auto`), has, or would have had."""
-    truncation = agent.model_based.truncation
+    truncation = agent.modelled.truncation
     return agent.card.config.truncation.threshold if truncation is None else float(truncation.threshold)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import lightning as L
 import torch
@@ -31,12 +31,22 @@ class AgentModule(L.LightningModule):
     """A learner of any kind with the seed and the counters of its run."""
 
     learner: Learner
+    PHASES: ClassVar[tuple[tuple[str, ...], ...]] = (("model",),)
+    """The parts that learn from each of the terms of a training step, one behind the other."""
 
     def __init__(self, learner: Learner, *, seed: int) -> None:
         super().__init__()
         self.automatic_optimization = False  # ``training/update.py`` steps the optimisers
         self.learner, self.seed = learner, seed
         self.counters = Counters()
+
+    def configure_optimizers(self) -> torch.optim.Adam:
+        """One Adam with a group for each part, so that all parts step or none."""
+        settings = self.learner.config.optimiser
+        rates = {"model": settings.model_lr, "actor": settings.actor_lr, "critic": settings.critic_lr,
+                 "reverse": settings.model_lr}  # fmt: skip
+        groups = [{"params": group, "lr": rates[part]} for part, group in self.learner.parts().items()]
+        return torch.optim.Adam(groups, eps=settings.eps, fused=True)
 
     def get_extra_state(self) -> dict[str, Any]:
         """The counters, which belong to the state of a run."""
@@ -52,6 +62,7 @@ class CCWM(AgentModule):
     """World model, actor and critic, updated together from one batch."""
 
     learner: ModelBasedLearner
+    PHASES = (("model", "reverse"), ("actor", "critic"))
 
     def __init__(self, learner: ModelBasedLearner, *, seed: int) -> None:
         super().__init__(learner, seed=seed)
@@ -67,14 +78,3 @@ class CCWM(AgentModule):
         retraced = self.learner.retrace(batch, observed, noise, self.counters.env_steps)
         yield model.plus(retraced)
         yield self.learner.imagine(observed, noise)
-
-    PHASES = (("model", "reverse"), ("actor", "critic"))
-    """The parts that the terms of each step of ``training_step`` train."""
-
-    def configure_optimizers(self) -> torch.optim.Adam:
-        """One Adam with a group for each part, so that all parts step or none."""
-        settings = self.learner.config.optimiser
-        rates = {"model": settings.model_lr, "actor": settings.actor_lr, "critic": settings.critic_lr,
-                 "reverse": settings.model_lr}  # fmt: skip
-        groups = [{"params": group, "lr": rates[part]} for part, group in self.learner.parts().items()]
-        return torch.optim.Adam(groups, eps=settings.eps, fused=True)

@@ -13,7 +13,7 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.sac.policies import SACPolicy
 from torch import Tensor
 
-from ccwm.agents.sac import SACLearner
+from ccwm.agents.sac import SACLearner, Soft
 from ccwm.seeds import named_seed
 from ccwm.structs import Batch
 from ccwm.training.finite import not_finite
@@ -30,15 +30,19 @@ LOGGED = {
 HINT = "lower sac.learning_rate, or look at the data with NaN in it"
 
 
-def transitions(batch: Batch) -> ReplayBufferSamples:
-    """The B transitions of windows of two steps: (s, a, s', done, r) of [B, ·] each; a time limit is not done."""
-    (state, following), (_, action), (_, reward), (_, continues) = (
-        batch.observation,
-        batch.action,
-        batch.reward,
-        batch.continues,
+def transitions(batch: Batch, states: Tensor) -> ReplayBufferSamples:
+    """The N = (T − 1) · B transitions of the last T steps, with states [T, B, ·]: (s, a, s', done, r) of [N, ·] each.
+
+    A time limit is not done.
+    """
+    steps = slice(1 - len(states), None)
+    return ReplayBufferSamples(
+        states[:-1].flatten(0, 1),
+        batch.action[steps].flatten(0, 1),
+        states[1:].flatten(0, 1),
+        (1 - batch.continues[steps]).reshape(-1, 1),
+        batch.reward[steps].reshape(-1, 1),
     )
-    return ReplayBufferSamples(state, action, following, (1 - continues).unsqueeze(1), reward.unsqueeze(1))
 
 
 class OneBatch(ReplayBuffer):
@@ -56,7 +60,7 @@ class OneBatch(ReplayBuffer):
 class Algorithm(SAC):
     """stable-baselines3's SAC on the networks of a learner, which also holds the temperature."""
 
-    def __init__(self, learner: SACLearner, device: torch.device) -> None:
+    def __init__(self, learner: Soft, device: torch.device) -> None:
         self.learner, settings = learner, learner.config.sac
         super().__init__(
             SACPolicy,
@@ -80,47 +84,67 @@ class Algorithm(SAC):
         self.set_logger(Logger(None, []))
 
 
-class SACUpdater(Updater):
+class SoftStep:
     """Critics, actor and temperature in turn, each with its own Adam, as stable-baselines3 steps them."""
+
+    def __init__(self, learner: Soft, device: torch.device) -> None:
+        self.algorithm = Algorithm(learner, device)
+        temperature = self.algorithm.ent_coef_optimizer
+        assert temperature is not None
+        self.optimizers: dict[str, torch.optim.Optimizer] = {
+            "actor": learner.networks.actor.optimizer,
+            "critic": learner.networks.critic.optimizer,
+            "temperature": temperature,
+        }
+
+    def __call__(self, samples: ReplayBufferSamples, module: AgentModule) -> dict[str, Tensor]:
+        """One gradient step, whose draws are a function of (seed, update)."""
+        device, update = samples.rewards.device, module.counters.updates
+        buffer = self.algorithm.replay_buffer
+        assert isinstance(buffer, OneBatch)
+        buffer.samples = samples
+        with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
+            torch.manual_seed(named_seed("update", module.seed, update, "sac"))
+            self.algorithm.train(gradient_steps=1, batch_size=len(samples.rewards))
+        logged = self.algorithm.logger.name_to_value
+        metrics = {name: torch.tensor(float(logged[theirs])) for name, theirs in LOGGED.items()}
+        refuse_not_finite(update, metrics)
+        return metrics
+
+    def state_dict(self, module: AgentModule) -> dict[str, Any]:
+        """Each Adam's moments; weights that are not finite are refused here, before anything is saved."""
+        refuse_not_finite(module.counters.updates, module.learner.state_dict())
+        return {"optimizers": {part: of.state_dict() for part, of in self.optimizers.items()}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume from a ``state_dict``."""
+        for part, of in self.optimizers.items():
+            of.load_state_dict(state["optimizers"][part])
+
+
+def refuse_not_finite(update: int, values: dict[str, Tensor]) -> None:
+    """Raise NotFinite with the names of those that are not finite."""
+    wrong = ~torch.stack([value.isfinite().all().cpu() for value in values.values()])
+    if wrong.any():
+        raise not_finite(update, list(values), wrong, hint=HINT)
+
+
+class SACUpdater(Updater):
+    """SAC's step on the transitions of states."""
 
     def __init__(self, fabric: L.Fabric, module: AgentModule) -> None:
         super().__init__(fabric, module)
         assert isinstance(module.learner, SACLearner)
-        self.algorithm = Algorithm(module.learner, fabric.device)
-        temperature = self.algorithm.ent_coef_optimizer
-        assert temperature is not None
-        networks = module.learner.networks
-        self.optimizers: dict[str, torch.optim.Optimizer] = {
-            "actor": networks.actor.optimizer,
-            "critic": networks.critic.optimizer,
-            "temperature": temperature,
-        }
+        self.soft_step = SoftStep(module.learner, fabric.device)
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
-        """One gradient step, whose draws are a function of (seed, update)."""
-        device, counters = self.fabric.device, self.module.counters
-        buffer = self.algorithm.replay_buffer
-        assert isinstance(buffer, OneBatch)
-        buffer.samples = transitions(batch)
-        with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
-            torch.manual_seed(named_seed("update", self.module.seed, counters.updates, "sac"))
-            self.algorithm.train(gradient_steps=1, batch_size=batch.reward.shape[1])
-        logged = self.algorithm.logger.name_to_value
-        metrics = {name: torch.tensor(float(logged[theirs])) for name, theirs in LOGGED.items()}
-        self._refuse_not_finite(metrics)
-        return metrics
-
-    def _refuse_not_finite(self, values: dict[str, Tensor]) -> None:
-        wrong = ~torch.stack([value.isfinite().all().cpu() for value in values.values()])
-        if wrong.any():
-            raise not_finite(self.module.counters.updates, list(values), wrong, hint=HINT)
+        """One gradient step."""
+        return self.soft_step(transitions(batch, batch.observation), self.module)
 
     def optimizer_state(self) -> dict[str, Any]:
-        """Each Adam's moments; weights that are not finite are refused here, before anything is saved."""
-        self._refuse_not_finite(self.module.learner.state_dict())
-        return {"optimizers": {part: of.state_dict() for part, of in self.optimizers.items()}}
+        """Each Adam's moments."""
+        return self.soft_step.state_dict(self.module)
 
     def load_optimizer_state(self, state: dict[str, Any]) -> None:
         """Resume from an ``optimizer_state``."""
-        for part, of in self.optimizers.items():
-            of.load_state_dict(state["optimizers"][part])
+        self.soft_step.load_state_dict(state)

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ccwm.agents.distributed import all_reduce_mean
 from ccwm.structs import Batch, Terms
 from ccwm.training.finite import FiniteCheck
-from ccwm.training.module import CCWM, AgentModule
+from ccwm.training.module import AgentModule
 
 
 class Updater:
@@ -99,9 +99,7 @@ class JointUpdater(Updater):
     Ranks share the gradients by DistributedDataParallel.
     """
 
-    module: CCWM
-
-    def __init__(self, fabric: L.Fabric, module: CCWM) -> None:
+    def __init__(self, fabric: L.Fabric, module: AgentModule) -> None:
         super().__init__(fabric, module)
         self.parts = module.learner.parts()
         self.adam: Any = module.configure_optimizers()
@@ -119,8 +117,12 @@ class JointUpdater(Updater):
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Step all parts together."""
+        return self.step_on(self.module.training_step(batch))
+
+    def step_on(self, steps: Iterator[Terms]) -> dict[str, Tensor]:
+        """Back-propagate the terms of each phase as they come, then step; returns what is logged."""
         self.optimizer.zero_grad()
-        steps, own = self.module.training_step(batch), dict[str, Tensor]()
+        own: dict[str, Tensor] = {}
         for phase in self.phases:
             with self.fabric.autocast():
                 terms = phase(steps)
@@ -133,7 +135,7 @@ class JointUpdater(Updater):
         metrics = self._average_over_ranks(own)
         norms = self._clip()
         stepped = self._step(metrics, norms)
-        self.module.learner.actor_critic.follow_critic()
+        self.module.learner.after_step()
         return {**metrics, **stepped}
 
     def _average_over_ranks(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:

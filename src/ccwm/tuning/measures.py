@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.agents.noise import draw_noise
+from ccwm.agents.world_model_learner import WorldModelLearner
 from ccwm.ops.truncation import kept_pairs
 from ccwm.replay.sampling import WindowSampler
 from ccwm.replay.store import EpisodeStore
@@ -49,7 +49,7 @@ def truncation_f1(module: AgentModule, replay: Path) -> float:
     """F1 of the transitions that the mask leaves out against those that the world calls irreversible."""
     learner, seed = module.learner.eval(), module.seed  # in training, `auto` would follow the values that it sees
     config = learner.config
-    assert isinstance(learner, ModelBasedLearner)
+    assert isinstance(learner, WorldModelLearner)
     assert learner.truncation is not None
     sampler = WindowSampler(
         EpisodeStore(replay, read_only=True),
@@ -63,9 +63,7 @@ def truncation_f1(module: AgentModule, replay: Path) -> float:
         batch = Batch(*(part.to(module.device) for part in sampler.draw(index)))
         noise = draw_noise(seed, index, batch, config)
         posterior = learner.world_model.observe(batch, noise.posterior).posterior
-        kept = learner.truncation(
-            batch, posterior, learner.world_model, learner.actor_critic, module.counters.env_steps
-        )
+        kept = learner.truncation(batch, posterior, learner.world_model, learner.control, module.counters.env_steps)
         inside = ~batch.is_first[1:]
         masks.append((~kept_pairs(kept, batch.is_first) & inside, batch.irreversible[1:] & inside))
     return f1_score(masks)
