@@ -14,6 +14,7 @@ from common import conditions, make_parser
 from rich.progress import track
 from update import CASES, Case, prepare, seconds_of
 
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.files import write_json
 from ccwm.training.update import JointUpdater
 
@@ -21,6 +22,7 @@ from ccwm.training.update import JointUpdater
 def compile_steps(updater: JointUpdater) -> None:
     """Compile what an update calls once for each time step."""
     learner = updater.module.learner
+    assert isinstance(learner, ModelBasedLearner)
     rssm, actor = learner.world_model.rssm, learner.actor_critic.actor
     for owner, name in ((rssm, "predict"), (rssm, "correct"), (actor, "forward")):
         setattr(owner, name, torch.compile(getattr(owner, name), dynamic=False))

@@ -17,6 +17,7 @@ import torch
 from common import collect, conditions, make_parser, make_updater
 from rich.progress import track
 
+from ccwm.agents.model_based import ModelBasedLearner
 from ccwm.cells import Cell
 from ccwm.files import write_json
 from ccwm.replay.sampling import WindowSampler
@@ -40,10 +41,12 @@ def untrained(config: AgentConfig, weights: str, store: EpisodeStore) -> JointUp
         observation_shape=episode.observation.shape[1:],
         actions=episode.action.shape[1],
     )
+    learner = updater.module.learner
+    assert isinstance(learner, ModelBasedLearner)
     if "in the RSSM" in weights:
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            for layer in updater.module.learner.world_model.rssm.children():
+            for layer in learner.world_model.rssm.children():
                 if isinstance(layer, torch.nn.Linear | torch.nn.GRUCell):
                     layer.reset_parameters()
     return updater

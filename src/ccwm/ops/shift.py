@@ -13,8 +13,9 @@ def shift(image: Tensor, offset: Tensor, *, most: int) -> Tensor:
     Pixel (y, x) of the result is pixel (y + most − offset₀, x + most − offset₁) of the image, the nearest where there
     is none.   [T, B, C, h, w], int [B, 2] in [0, 2 · most] → [T, B, C, h, w].
     """
-    time, batch, _, height, width = image.shape
-    padded = functional.pad(image.flatten(0, 1), (most,) * 4, mode="replicate").unflatten(0, (time, batch))
+    time, batch, channels, height, width = image.shape
+    padded = functional.pad(image.flatten(0, 1), (most,) * 4, mode="replicate")
+    padded = padded.reshape(time, batch, channels, height + 2 * most, width + 2 * most)
     start = (2 * most - offset).unsqueeze(-1)
     rows = start[:, 0] + torch.arange(height, device=image.device)  # [B, h]
     columns = start[:, 1] + torch.arange(width, device=image.device)  # [B, w]

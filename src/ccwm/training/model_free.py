@@ -35,7 +35,7 @@ class ModelFree(Representation):
 
     learner: ModelFreeLearner
 
-    def training_step(self, batch: Batch) -> Represented:
+    def training_step(self, batch: Batch) -> Represented:  # type: ignore[override]
         """The representation's loss, what is logged, and the posteriors' features: observe, retrace."""
         noise = draw_noise(self.seed, self.counters.updates, batch, self.learner.config)
         observed, model = self.learner.observe(batch, noise)

@@ -14,7 +14,7 @@ class PlayVirtual(Representation):
 
     learner: PlayVirtualLearner
 
-    def training_step(self, batch: Batch) -> Represented:
+    def training_step(self, batch: Batch) -> Represented:  # type: ignore[override]
         """The representation's loss, what is logged, and the latents: encode, predict, go out and back."""
         learner, weight = self.learner, self.learner.config.retrace.weight
         virtual = draw_virtual(self.seed, self.counters.updates, batch, learner.config)
