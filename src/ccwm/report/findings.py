@@ -91,7 +91,7 @@ def sentence(source: Source, variant: str, found: Gap) -> str:
 
 def normality(source: Source, paper: Paper) -> str:
     """On how many tasks the study's baseline is normal; nothing where it has no baseline."""
-    (rule,) = [of for of in paper.normal if of.variant == source.results.reference] or [None]
+    rule = next((of for of in paper.normal if of.variant == source.results.reference), None)
     if rule is None:
         return ""
     rows = [baseline.compare(source, paper, rule, task) for task in source.results.study.tasks]

@@ -200,7 +200,7 @@ class SAC(Section):
 
 
 class PlayVirtual(Section):
-    """PlayVirtual's latent dynamics and virtual cycles, as published; `agent.kind: playvirtual` reads it."""
+    """PlayVirtual's latent dynamics and virtual cycles; `agent.kind: playvirtual` reads it."""
 
     latent: int = Field(50, ge=1, le=8192)
     """Dimensions of the latent."""
@@ -211,7 +211,7 @@ class PlayVirtual(Section):
     length: int = Field(6, ge=1, le=50)
     """K, actions of each of them, and steps of the prediction along the real ones."""
     target_rate: float = Field(0.05, gt=0, le=1)
-    """Share of encoder and projection that their slow copies, which give the targets, take over in every update."""
+    """Share of encoder and projection that their slow copies, the targets, take over in every update; our choice."""
     frames: int = Field(3, ge=1, le=8)
     """Images that make one latent; a state needs no other."""
     shift: int = Field(4, ge=0, le=16)

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ccwm.agents.distributed import all_reduce_mean
 from ccwm.structs import Batch, Terms
 from ccwm.training.finite import FiniteCheck
-from ccwm.training.module import AgentModule
+from ccwm.training.module import CCWM, AgentModule
 
 
 class Updater:
@@ -117,6 +117,7 @@ class JointUpdater(Updater):
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Step all parts together."""
+        assert isinstance(self.module, CCWM)
         return self.step_on(self.module.training_step(batch))
 
     def step_on(self, steps: Iterator[Terms]) -> dict[str, Tensor]:
