@@ -41,6 +41,7 @@ def test_a_change_runs_what_it_touches_with_the_patch_recorded(project: FleetPro
     assert "no cell is stale" in project.fleet()
 
 
+@pytest.mark.slow
 def test_a_study_beside_the_project_is_kept_in_its_own_directory(project: FleetProject) -> None:
     kept = project.root / "evidence" / "small"
     kept.mkdir(parents=True)

@@ -32,6 +32,7 @@ def searching(tmp_path: Path, empty_store: Path) -> Project:
     return made
 
 
+@pytest.mark.slow
 def test_processes_share_a_study_and_a_killed_one_loses_no_trial(searching: Project) -> None:
     folder = searching.root / ".work" / "tune" / STUDY
     fleet = searching.open(*COMMAND, "tune", "--fleet", "2", "--trials", "4")
@@ -55,6 +56,7 @@ def test_processes_share_a_study_and_a_killed_one_loses_no_trial(searching: Proj
     assert_ended([victim])
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_ctrl_c_leaves_nobody_and_a_study_to_resume(searching: Project) -> None:
     folder, command = searching.root / ".work" / "tune" / STUDY, (*COMMAND, "tune", "--fleet", "2", "--trials", "6")
     fleet = searching.open(*command)
