@@ -1,7 +1,7 @@
 import torch
 from torch.testing import assert_close
 
-from ccwm.structs import Gaussian, LatentState, stack
+from ccwm.structs import Gaussian, LatentState, Terms, stack
 
 
 def state(*leading):
@@ -47,3 +47,9 @@ def test_stacked_states_have_a_new_first_axis():
 def test_a_detached_state_has_no_path_back():
     one = state(4).map(lambda part: part.requires_grad_())
     assert not any(part.requires_grad for part in one.detach())
+
+
+def test_terms_add_up_by_name():
+    one, two, three = (torch.tensor(float(n)) for n in (1, 2, 3))
+    both = Terms({"model": one}, {"a": one}).plus(Terms({"model": two, "reverse": three}, {"b": two}))
+    assert both == Terms({"model": three, "reverse": three}, {"a": one, "b": two})  # 1 + 2 = 3

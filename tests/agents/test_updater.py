@@ -99,3 +99,19 @@ def test_the_slow_critic_follows_after_each_step_of_the_optimiser():
         ):
             torch.testing.assert_close(slow, 0.75 * old + 0.25 * fast.detach())  # the setting is 0.25
             assert not torch.equal(slow, old)
+
+
+def test_the_model_s_gradients_are_taken_before_imagination_begins(monkeypatch):
+    """So that the graph of observing and retracing is gone when imagination makes its own."""
+    updater = tiny_updater(**SETTINGS)
+    learner, seen = updater.module.learner, []
+    imagine = learner.imagine
+
+    def watch(*inputs):
+        seen.append({part: {weight.grad is not None for weight in group} for part, group in updater.parts.items()})
+        return imagine(*inputs)
+
+    monkeypatch.setattr(learner, "imagine", watch)
+    metrics = updater.update(batch_of(SETTINGS, 0))
+    assert seen == [{"model": {True}, "reverse": {True}, "actor": {False}, "critic": {False}}]
+    assert not [name for name, metric in metrics.items() if metric.requires_grad]  # none keeps a graph alive
