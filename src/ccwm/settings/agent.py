@@ -17,7 +17,7 @@ class Agent(Section):
     """Which of the agents of the paper's framework learns."""
 
     kind: Literal["world_model", "sac", "model_free", "playvirtual"] = "world_model"
-    """`world_model` is CCWM or Dreamer, `model_free` Appendix B's agent, `sac` and `playvirtual` what they say."""
+    """`world_model`: CCWM, Dreamer; `model_free`: Appendix B; `sac`: soft actor-critic; `playvirtual`: PlayVirtual."""
 
 
 class Env(Section):
