@@ -46,7 +46,9 @@ def run(
     if commit is not None and into is None:
         raise UserError("--commit is for studies beside the project", hint="name one by --preset or --into")
     request = Request(into, preset, commit, address, cells, cpus_per_cell, gpus_per_cell)
-    todo, failed = run_fleet(Path.cwd(), request)
+    todo, failed, adopted = run_fleet(Path.cwd(), request)
+    for study, count in adopted.items():
+        console.print(f"{count} cells are taken over from {study}, which has finished them", highlight=False)
     done = f"{len(todo) - len(failed)} of {len(todo)} stale cells are done" if todo else "no cell is stale"
     console.print(done, highlight=False)
     for cell, reason in failed.items():

@@ -64,7 +64,7 @@ class Home:
 
     def __init__(self, root: Path, study: Study, mirror: Path | None = None) -> None:
         self.root, self.study, self.mirror = root, study, mirror
-        self.entries: dict[str, Any] = _read_lock(root / DVC_LOCK)
+        self.entries: dict[str, Any] = read_lock(root / DVC_LOCK)
         self._changed: set[str] = set()
         self._unsettled: list[Path] = []
         self._far: list[str] = []
@@ -89,9 +89,9 @@ class Home:
 
     def stale(self, pattern: str = "*") -> list[Cell]:
         """Cells that are to run, in an order in which they can: those that match, and what they need."""
-        self._changed = self._status()
+        self._changed = self.changed()
         if self._take_arrived():
-            self._changed = self._status()
+            self._changed = self.changed()
         every, stale = cells(self.study)[:-1], dict[Cell, None]()
         for cell in every:
             if str(cell) in self._changed or any(need in stale for need in cell.needs):
@@ -104,7 +104,7 @@ class Home:
                 wanted.update(lost, (need for need in cell.needs if need in stale))
         return [cell for cell in every if cell in wanted]
 
-    def _status(self) -> set[str]:
+    def changed(self) -> set[str]:
         """What DVC says has changed; of a study that is kept elsewhere not those whose objects are missing, no more."""
         found = dvc_status(self.root)
         if self.mirror is None:
@@ -152,16 +152,16 @@ class Home:
         logging.getLogger("dvc").setLevel(logging.ERROR)  # its bars would tear the live table
         start = time.monotonic()
         while self._unsettled:
-            before = _read_lock(self.root / DVC_LOCK)
+            before = read_lock(self.root / DVC_LOCK)
             names = [path.name.rsplit(".", 2)[0] for path in self._unsettled]
-            self._write_lock({**before, **{name: self.entries[name] for name in names}})
+            self.write_lock({**before, **{name: self.entries[name] for name in names}})
             try:
                 with Repo(str(self.root)) as repo:
                     if self._far:
                         repo.fetch(targets=self._addresses(self._far))
                     _check_out(repo, names)
             except BaseException as error:
-                self._write_lock(before)  # DVC would delete and run again what its books have and its cache has not
+                self.write_lock(before)  # DVC would delete and run again what its books have and its cache has not
                 if not isinstance(error, LockError) or time.monotonic() - start > patience > 0:
                     raise
                 if not patience:
@@ -211,20 +211,21 @@ class Home:
             path.unlink()
             raise UserError(f"the parcel of {cell} is refused: {refused[0]} is not what dvc.lock and dvc.yaml say")
         for root in filter(None, (self.root, self.mirror)):
-            _write_files(root, members)
-        _write_files(self.root / WORK, spool)
+            write_files(root, members)
+        write_files(self.root / WORK, spool)
         self.took_spools |= bool(spool)
         if head["remote"]:
             self._far.append(str(cell))
         self.entries[str(cell)] = entry
         self._unsettled.append(path)
 
-    def _write_lock(self, entries: dict[str, Any]) -> None:
+    def write_lock(self, entries: dict[str, Any], *, mirrored: bool = True) -> None:
+        """Write ``dvc.lock``, and its copy."""
         text = StringIO()
         layout = YAML()
         layout.default_flow_style = False
         layout.dump({"schema": "2.0", "stages": entries}, text)
-        for root in filter(None, (self.root, self.mirror)):
+        for root in filter(None, (self.root, self.mirror if mirrored else None)):
             write_atomically(root / DVC_LOCK, text.getvalue().encode())
 
 
@@ -255,12 +256,14 @@ def _is_change(change: Any, objects: set[str]) -> bool:
     )
 
 
-def _write_files(root: Path, files: dict[str, bytes]) -> None:
+def write_files(root: Path, files: dict[str, bytes]) -> None:
+    """Write every file, whole or not at all, below a directory."""
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(root / path, content)
 
 
-def _read_lock(path: Path) -> dict[str, Any]:
+def read_lock(path: Path) -> dict[str, Any]:
+    """The entries of a ``dvc.lock`` by cell; none where there is no file."""
     found = YAML(typ="safe").load(path) if path.is_file() else {}
     return dict((found or {}).get("stages", {}))

@@ -12,10 +12,11 @@ from typing import NamedTuple
 from ccwm.cells import PARAMS, Cell, run_command
 from ccwm.errors import UserError
 from ccwm.fleet import cluster
+from ccwm.fleet.adoption import adopt
 from ccwm.fleet.code import capture
 from ccwm.fleet.home import Home, held
 from ccwm.fleet.progress import Progress
-from ccwm.fleet.study import lay_out_study, study_root
+from ccwm.fleet.study import lay_out_study, other_studies, study_root
 from ccwm.settings.loading import load_settings
 from ccwm.settings.parsing import parse, read_yaml
 from ccwm.settings.schema import Settings
@@ -36,10 +37,11 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The cells that were to run, and why each of those failed that did."""
+    """The cells that were to run, why each of those failed that did, and how many each other study had finished."""
 
     todo: list[Cell]
     failed: dict[Cell, str]
+    adopted: dict[str, int]
 
 
 def run_fleet(project: Path, request: Request) -> Outcome:
@@ -54,7 +56,9 @@ def run_fleet(project: Path, request: Request) -> Outcome:
         else:
             code = lay_out_study(project, request.into, preset=request.preset, commit=request.commit)
             settings = parse(read_yaml(root / PARAMS), where=str(root / PARAMS))  # older code has fewer keys
-        home = Home(root, settings.study, mirror=request.into and project / request.into)
+        kept = request.into and project / request.into
+        home = Home(root, settings.study, mirror=kept)
+        adopted = adopt(home, other_studies(kept)) if kept else {}
         todo, failed, uri = home.stale(request.pattern), dict[Cell, str](), tracking_uri()
         if todo:
             connect()  # its first creation races
@@ -71,7 +75,7 @@ def run_fleet(project: Path, request: Request) -> Outcome:
                 sync(root / ".work" / "spool")
         if request.into is not None and not failed and not home.stale():
             _report(root, uri)
-        return Outcome(todo, failed)
+        return Outcome(todo, failed, adopted)
 
 
 def _report(root: Path, uri: str) -> None:

@@ -59,9 +59,19 @@ def lay_out_study(project: Path, into: Path, *, preset: str | None, commit: str 
         shutil.copyfile(kept / DVC_LOCK, root / DVC_LOCK)
     if (kept / "results").is_dir():
         shutil.copytree(kept / "results", root / "results", dirs_exist_ok=True)
-    command = [sys.executable, "-m", "dvc", "checkout", "--allow-missing", "--force", "--quiet"]
-    run_command(command, "the study's objects could not be laid out", root)  # a fresh clone of the project has none
+    check_out_objects(root)
     return code
+
+
+def other_studies(kept: Path) -> list[Path]:
+    """The directories beside a kept study that keep one, too."""
+    return sorted(lock.parent for lock in kept.parent.glob(f"*/{DVC_LOCK}") if lock.parent != kept)
+
+
+def check_out_objects(root: Path) -> None:
+    """Lay out the agents and data of finished cells, as far as DVC's cache has them: a fresh clone's has none."""
+    command = [sys.executable, "-m", "dvc", "checkout", "--allow-missing", "--force", "--quiet"]
+    run_command(command, "the study's objects could not be laid out", root)
 
 
 def _preset_text(project: Path, preset: str, commit: str | None) -> str:
