@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from fleet_project import ENDLESS, TASK, TRAIN, TRAININGS, FleetProject, family
-from project import assert_ended
+from project import Process, assert_ended
 
 pytestmark = [pytest.mark.xdist_group("fleet"), pytest.mark.timeout(1800)]
 
 
-def test_a_worker_then_the_driver_killed_with_9_then_stopped(project: FleetProject, sequential: FleetProject) -> None:
+def test_a_worker_and_then_the_driver_killed_with_9(project: FleetProject, sequential: FleetProject) -> None:
     cell = TRAININGS[1]
     project.tell(**ENDLESS)
     running = project.open_fleet(*TRAIN)
@@ -29,27 +29,33 @@ def test_a_worker_then_the_driver_killed_with_9_then_stopped(project: FleetProje
     processes = [*family(running.pid), *project.guards()]
     running.signal(signal.SIGKILL)
     assert_ended(processes, seconds=120)
-
-    done = len(project.pids())
-    running = project.open_fleet(*TRAIN)
-    running.wait_until(lambda: project.is_training(since=done))
-    processes = [*family(running.pid), *project.guards()]
-    assert "resumes" in project.said("fleet", "stop")
-    assert running.end() == 128 + signal.SIGINT, running.said
-    assert_ended(processes)
     project.assert_whole(sequential)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(project: FleetProject, sequential: FleetProject, signum: signal.Signals) -> None:
-    project.tell(**ENDLESS)
-    running = project.open_fleet(*TRAIN)
-    running.wait_until(project.is_training)
-    processes = [*family(running.pid), *project.guards()]
+    running, processes = train(project)
     assert running.signal(signum) == 128 + signum, running.said
     assert_ended(processes)
     project.assert_whole(sequential)
+
+
+@pytest.mark.slow
+def test_it_is_stopped_from_another_shell(project: FleetProject, sequential: FleetProject) -> None:
+    running, processes = train(project)
+    assert "resumes" in project.said("fleet", "stop")
+    assert running.end() == 128 + signal.SIGINT, running.said
+    assert_ended(processes)
+    project.assert_whole(sequential)
+
+
+def train(project: FleetProject) -> tuple[Process, list[int]]:
+    """A fleet with two trainings under way, and all of its processes."""
+    project.tell(**ENDLESS)
+    running = project.open_fleet(*TRAIN)
+    running.wait_until(project.is_training)
+    return running, [*family(running.pid), *project.guards()]
 
 
 def test_cells_that_fail_are_named_and_stop_no_other(project: FleetProject, sequential: FleetProject) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cached_property
+import shutil
+from functools import cache, cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -80,17 +82,26 @@ def settings(title: str = "A <title>", **names) -> Settings:
 
 def write_tree(root: Path, of: Study, **rollout: bool) -> Path:
     """Every file of every cell; better variants come later in the list. ``rollout``: what ``write_rollout`` takes."""
+    made = _tree(of.model_dump_json(), **rollout)  # its pictures take seconds
+    return shutil.copytree(made.name, root, dirs_exist_ok=True)
+
+
+@cache
+def _tree(study: str, **rollout: bool) -> TemporaryDirectory[str]:
+    """A tree that is made once in a process and removed at its end."""
+    folder, of = TemporaryDirectory(), Study.model_validate_json(study)
+    root = Path(folder.name)
     for cell in cells(of):
         if cell.stage == "report":
             continue
         rank = of.variants.index(cell.variant) if cell.variant else 0
         random = np.random.default_rng([cell.seed or 0, rank])
-        folder = root / cell.results
-        folder.mkdir(parents=True)
+        results = root / cell.results
+        results.mkdir(parents=True)
         options = rollout if cell.stage == "rollout-viz" else {}
-        WRITERS[cell.stage](folder, cell, rank, random, **options)
+        WRITERS[cell.stage](results, cell, rank, random, **options)
         write_run(root / cell.record, cell)
-    return root
+    return folder
 
 
 def write_run(path: Path, cell: Cell, **changes: object) -> None:
