@@ -34,8 +34,22 @@ def test_the_gap_is_paired_on_each_task_and_over_all(tmp_path: Path) -> None:
     found = gap(results(tmp_path, tasks=("walker_walk", "cheetah_run", "walker_run"), seeds=3), "ccwm")
     assert found is not None
     assert {task: of.mean for task, of in found.tasks.items()} == {"walker_walk": -5.0, "cheetah_run": -1.0}
-    assert (found.overall.mean, found.overall.low, found.overall.high) == (-3.0, -3.0, -3.0)  # −3 for every seed
+    # ½ √(1/3 + 1/3) = 0.40825; (2/3)² / (2 · (1/3)² / 2) = 4 degrees of freedom, t = 2.77645: −3 ± 1.13348
+    assert found.overall[:4] == (-3.0, None, pytest.approx(-4.13348, abs=1e-5), pytest.approx(-1.86652, abs=1e-5))
     assert gap(results(tmp_path, variants=("dreamer", "ccwm-l2"), seeds=3), "ccwm-l2") is None
+
+
+def test_every_seed_of_a_task_counts_though_another_task_has_fewer(tmp_path: Path) -> None:
+    pair(tmp_path, "walker_walk", [-4.0, -5.0, -6.0])
+    pair(tmp_path, "cheetah_run", [-2.0, -1.0])
+    (said,) = findings([source(tmp_path, tasks=("walker_walk", "cheetah_run"), seeds=3)], None)
+    assert "3 seeds" in said  # a task of two is left out as long as another has three
+    curves(tmp_path, "walker_walk", "dreamer", [*BASE, 0.0])
+    curves(tmp_path, "walker_walk", "ccwm", [6.0, 15.0, 24.0, 11.0])  # the fourth seed gains 11: the mean is −1
+    pair(tmp_path, "cheetah_run", [-2.0, -1.0, 0.0])
+    (said,) = findings([source(tmp_path, tasks=("walker_walk", "cheetah_run"), seeds=4)], None)
+    assert "3 to 4 seeds: over 2 tasks ccwm learned with no clear difference" in said
+    assert "−1.00 points" in said
 
 
 def test_a_negative_result_is_said_first_and_plainly(tmp_path: Path) -> None:

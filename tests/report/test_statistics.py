@@ -13,6 +13,7 @@ from ccwm.report.statistics import (
     estimate,
     hedges,
     holm,
+    mean_of_means,
     over_seeds,
     paired_difference,
     paired_power,
@@ -33,6 +34,15 @@ def test_interval_of_three_seeds() -> None:
     wider = estimate([1.0, 2.0, 3.0], confidence=0.98)  # t(0.99, 2) = 6.964557
     assert wider.low == pytest.approx(2 - 6.964557 / math.sqrt(3), abs=1e-5)
     assert estimate([7.0]) == (7.0, None, None, None, 1)
+
+
+def test_groups_weigh_the_same_and_the_one_with_a_spread_decides() -> None:
+    # 0 and 2: error 2 / 2 = 1 with one degree of freedom; 3, 3, 3: none. (1 + 3) / 2 ± 12.7062 · √1 / 2
+    found = mean_of_means([estimate([0.0, 2.0]), estimate([3.0, 3.0, 3.0])])
+    assert found == (2.0, None, pytest.approx(2 - 6.3531, abs=1e-4), pytest.approx(2 + 6.3531, abs=1e-4), 2)
+    assert mean_of_means([estimate([1.0, 2.0, 6.0])])[2:4] == pytest.approx(estimate([1.0, 2.0, 6.0])[2:4])
+    assert mean_of_means([estimate([3.0, 3.0])])[2:4] == (3.0, 3.0)
+    assert mean_of_means([estimate([0.0, 2.0]), estimate([5.0])]) == (3.0, None, None, None, 1)
 
 
 def test_an_average_leaves_out_what_is_missing() -> None:

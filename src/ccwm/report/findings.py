@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from statistics import fmean
 from typing import NamedTuple
 
 from ccwm.report import baseline, format, learning
 from ccwm.report.claims import Paper
 from ccwm.report.results import Results
 from ccwm.report.sources import Source
-from ccwm.report.statistics import Estimate, paired_difference
+from ccwm.report.statistics import Estimate, mean_of_means, paired_difference
 from ccwm.report.words import say
 from ccwm.training.history import read_curve, read_metrics
 
@@ -36,12 +35,11 @@ class Gap(NamedTuple):
 
 
 def gap(results: Results, variant: str, *, seeds: int = 1) -> Gap | None:
-    """Mean heights up to the end of the shortest curve, paired by seed; over all tasks by the seeds that all have.
+    """Mean heights up to the end of the shortest curve: on each task paired by seed, over tasks the mean of theirs.
 
-    Tasks of which fewer than ``seeds`` pairs have run are left out.
+    Tasks of which fewer than ``seeds`` pairs have run are left out; of the others every pair counts.
     """
-    found: dict[str, dict[int | None, float]] = {}
-    steps = []
+    found, steps = dict[str, Estimate](), list[int]()
     for task in results.study.tasks:
         curves = results.load("train", task, read_curve, learning.FILES)
         pair = [{cell.seed: cell for cell in curves.get(name, ())} for name in (variant, results.reference)]
@@ -53,15 +51,10 @@ def gap(results: Results, variant: str, *, seeds: int = 1) -> Gap | None:
             {seed: learning.curve_area(results.read(of[seed], read_curve), until=min(ends)) or 0.0 for seed in shared}
             for of in pair
         ]
-        found[task] = {seed: heights[0][seed] - heights[1][seed] for seed in shared}
-        steps.append(min(ends))
-    common = set.intersection(*({*of} for of in found.values())) if found else set()
-    means = {seed: fmean(of[seed] for of in found.values()) for seed in common}
-    overall = paired_difference(means, dict.fromkeys(means, 0.0))
-    if overall is None:
-        return None
-    each = {task: paired_difference(of, dict.fromkeys(of, 0.0)) for task, of in found.items()}
-    return Gap({task: of for task, of in each.items() if of is not None}, overall, min(steps))
+        if (difference := paired_difference(*heights)) is not None:
+            found[task] = difference
+            steps.append(min(ends))
+    return Gap(found, mean_of_means([*found.values()]), min(steps)) if found else None
 
 
 def side(of: Estimate) -> str:
@@ -78,7 +71,8 @@ def tasks_of(sides: dict[str, str], name: str) -> str:
 def sentence(source: Source, variant: str, found: Gap) -> str:
     """`From states at 30,000 environment steps, 3 seeds: over 2 tasks ccwm learned more slowly than dreamer …`."""
     reference, overall = source.results.reference, found.overall
-    seeds = format.count(min(of.n for of in found.tasks.values()), "seed")
+    least, most = (which(of.n for of in found.tasks.values()) for which in (min, max))
+    seeds = f"{least} to {most} seeds" if least < most else format.count(most, "seed")
     scale = f"{format.inputs(source.observation)} at {found.env_steps:,} environment steps, {seeds}"
     sides = {task: side(of) for task, of in found.tasks.items()}
     parts = [f"{ALONE[name]} on {tasks_of(sides, name)}" for name, _ in Counter(sides.values()).most_common()]

@@ -71,6 +71,21 @@ def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
     return Estimate(mean, sd, mean - half, mean + half, n)
 
 
+def mean_of_means(groups: Sequence[Estimate], *, confidence: float = 0.95) -> Estimate:
+    """The mean over groups that all weigh the same, whatever their n; its interval is that of Welch and Satterthwaite.
+
+    Groups of one value leave no interval. ``n`` is that of the smallest group.
+    """
+    mean, n = math.fsum(of.mean for of in groups) / len(groups), min(of.n for of in groups)
+    if n < 2:
+        return Estimate(mean, None, None, None, n)
+    errors = [(of.sd or 0.0) ** 2 / of.n for of in groups]
+    squared = math.fsum(error**2 / (of.n - 1) for error, of in zip(errors, groups, strict=True))
+    freedom = math.fsum(errors) ** 2 / squared if squared else 1.0  # without a spread it does not matter
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(math.fsum(errors)) / len(groups)
+    return Estimate(mean, None, mean - half, mean + half, n)
+
+
 def paired_difference(
     ours: Mapping[Any, float], theirs: Mapping[Any, float], *, confidence: float = 0.95
 ) -> Estimate | None:
