@@ -17,6 +17,7 @@ from ccwm.settings.agent import AgentConfig
 from ccwm.settings.schema import Settings, Study
 
 PARAMS = Path("params.yaml")
+CLAIMS = Path("claims.yaml")
 WORK = Path(".work")
 """Resumable work and unsent records: ignored by git and DVC."""
 

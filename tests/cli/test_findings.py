@@ -64,3 +64,8 @@ def test_all_lists_what_has_not_run(project: Path) -> None:
 def test_a_project_without_results_says_so(project: Path) -> None:
     shutil.rmtree(project / "evidence")
     assert said().startswith("Nothing has been run.")
+
+
+def test_write_makes_the_page_of_every_study(project: Path) -> None:
+    assert said("--write") == "evidence/states/README.md evidence/states/curves.svg"
+    assert "ccwm learned more slowly than dreamer" in (project / "evidence" / "states" / "README.md").read_text()

@@ -10,16 +10,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ccwm.cells import PARAMS
+from ccwm.cells import CLAIMS, PARAMS
 from ccwm.settings.loading import load_settings
 
 if TYPE_CHECKING:
-    from ccwm.report.claims import Claim, Tiers
+    from ccwm.report.claims import Claim, Paper, Tiers
     from ccwm.report.ledger import Answer, Line
 
 
 def findings(
     every: Annotated[bool, typer.Option("--all", help="List the claims that have not run, too.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the page of every study, evidence/NAME/README.md, instead.")
+    ] = False,
 ) -> None:
     """Print what was found, the returns of every study, and a verdict on each of the paper's claims."""
     from ccwm.report import ledger, overview
@@ -27,7 +30,10 @@ def findings(
     from ccwm.report.findings import findings as found
     from ccwm.report.sources import all_sources
 
-    console, paper = Console(), load_claims(Path("claims.yaml"))
+    console, paper = Console(), load_claims(CLAIMS)
+    if write:
+        write_pages(paper)
+        return
     sources = all_sources(Path(), load_settings(PARAMS))
     for sentence in found(sources, paper) or ["Nothing has been run."]:
         console.print(Text(sentence, "bold"))
@@ -40,6 +46,15 @@ def findings(
         console.print(Text(f"{of.title}: {ledger.summary(lines, tier)}", "bold"))
     if shown := [line for line in lines if every or any(of.ours for of in line.answers.values())]:
         console.print(claims_table(shown, paper.tiers))
+
+
+def write_pages(paper: Paper) -> None:
+    """Write the page of every study in ``evidence/``, and say where."""
+    from ccwm.report.sources import evidence_sources
+    from ccwm.report.study import write_page
+
+    for source in evidence_sources(Path()):
+        typer.echo("\n".join(map(str, write_page(source, paper))))
 
 
 def claims_table(lines: list[Line], tiers: Tiers) -> Table:

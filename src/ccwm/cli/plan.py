@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from ccwm.cells import PARAMS, STAGES, Cell, cells, up_to_date
+from ccwm.cells import CLAIMS, PARAMS, STAGES, Cell, cells, up_to_date
 from ccwm.envs.gl import probe
 from ccwm.envs.tasks import check_task, needs_gl
 from ccwm.errors import UserError
@@ -26,8 +26,6 @@ from ccwm.settings.variants import resolve
 
 if TYPE_CHECKING:  # torch takes seconds to import, which a help text need not
     from ccwm.plan.measure import AgentCost, TaskCost
-
-CLAIMS = Path("claims.yaml")
 
 
 class Measured(NamedTuple):

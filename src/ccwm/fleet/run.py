@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ccwm.cells import PARAMS, Cell, run_command
+from ccwm.cells import CLAIMS, PARAMS, Cell, run_command
 from ccwm.errors import UserError
 from ccwm.fleet import cluster
 from ccwm.fleet.adoption import adopt
@@ -73,9 +73,21 @@ def run_fleet(project: Path, request: Request) -> Outcome:
             failed = scheduler.failed
             if home.took_spools:
                 sync(root / ".work" / "spool")
-        if request.into is not None and not failed and not home.stale():
+        if kept:
+            _write_page(project, kept)
+        if kept and not failed and not home.stale():
             _report(root, uri)
         return Outcome(todo, failed, adopted)
+
+
+def _write_page(project: Path, kept: Path) -> None:
+    """Write the page that git keeps of a study, where the project says what the paper claims."""
+    from ccwm.report.claims import load_claims
+    from ccwm.report.sources import read_source
+    from ccwm.report.study import write_page
+
+    if (project / CLAIMS).is_file():
+        write_page(read_source(kept), load_claims(project / CLAIMS))
 
 
 def _report(root: Path, uri: str) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from ccwm.report import evaluation, format, learning
-from ccwm.report.blocks import Block
+from ccwm.report.blocks import Block, Table
 from ccwm.report.claims import Normal, Paper, Rule
 from ccwm.report.section import Report, Section
 from ccwm.report.sources import Source
@@ -72,20 +72,28 @@ def is_normal(source: Source, paper: Paper, tasks: Iterable[str]) -> str:
     return NO if NO in found else YES if found == {YES} else UNKNOWN
 
 
+def compare_all(sources: Iterable[Source], paper: Paper) -> list[Row]:
+    """A row for each study and task with a baseline."""
+    tasks = [(source, task) for source in sources for task in source.results.study.tasks]
+    found = [compare(source, paper, rule, task) for source, task in tasks for rule in paper.normal]
+    return [row for row in found if row is not None]
+
+
+def baseline_table(rows: list[Row], paper: Paper) -> Table:
+    """Our baselines beside the published ones."""
+    lines = [{**row, "cells": ()} for row in rows]  # names of cells repeat from study to study
+    margins = format.listing(list(dict.fromkeys(f"{rule.margin:.0%}" for rule in paper.normal)))
+    return table(say("baseline", "table", margins=margins), lines, COLUMNS, texts=4)
+
+
 def build(report: Report) -> list[Block]:
     """A table of all studies and tasks with a baseline."""
     paper = report.paper
     if paper is None:
         return []
-    tasks = [(source, task) for source in report.sources for task in source.results.study.tasks]
-    found = [compare(source, paper, rule, task) for source, task in tasks for rule in paper.normal]
-    rows = [row for row in found if row is not None]
+    rows = compare_all(report.sources, paper)
     report.csv("baseline", rows)
-    if not rows:
-        return []
-    lines = [{**row, "cells": ()} for row in rows]  # names of cells repeat from study to study
-    margins = format.listing(list(dict.fromkeys(f"{rule.margin:.0%}" for rule in paper.normal)))
-    return [table(say("baseline", "table", margins=margins), lines, COLUMNS, texts=4)]
+    return [baseline_table(rows, paper)] if rows else []
 
 
 SECTION = Section("baseline", "Are our baselines normal?", build, {})

@@ -28,7 +28,7 @@ def of_study(report: Report, source: Source) -> list[Block]:
     for task in results.study.tasks:
         if curves := learning.load_curves(results, task):
             figure, axes = figures.panel()
-            learning.draw_learning(axes, report, task, curves, quoted=False, source=source)
+            learning.draw_learning(axes, results, task, curves, report.colours)
             last = max(curve.x[-1] for curve in curves.values())
             learning.draw_published(axes, report.paper, source, task, until=last)
             figures.shared_legend(figure)

@@ -77,7 +77,7 @@ def shared_legend(figure: Figure | SubFigure, *, width: float = WIDTH) -> None:
 def save(figure: Figure, folder: Path, name: str) -> str:
     """Write name.svg and name.pdf, and return the SVG for use inside a page."""
     svg = to_svg(figure)
-    (folder / f"{name}.svg").write_text(svg.replace("<defs>", f"{ADAPTIVE}<defs>", 1), "utf-8")
+    (folder / f"{name}.svg").write_text(adaptive(svg), "utf-8")
     figure.set_layout_engine("none")  # laid out already, and a layout takes longer than a file
     dateless = {"CreationDate": None, "Creator": None, "Producer": None}
     figure.savefig(folder / f"{name}.pdf", format="pdf", metadata=dateless)
@@ -89,6 +89,11 @@ def to_svg(figure: Figure) -> str:
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return buffer.getvalue().replace(INK, "currentColor")
+
+
+def adaptive(svg: str) -> str:
+    """An SVG document whose ink suits a light and a dark screen by itself."""
+    return svg.replace("<defs>", f"{ADAPTIVE}<defs>", 1)
 
 
 def inline(svg: str, name: str) -> str:

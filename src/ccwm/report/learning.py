@@ -109,18 +109,20 @@ def learning_table(task: str, rows: list[Row]) -> Table:
 
 
 def draw_learning(
-    axes: Axes, report: Report, task: str, curves: Mapping[str, Curve], *, quoted: bool, source: Source | None = None
+    axes: Axes,
+    results: Results,
+    task: str,
+    curves: Mapping[str, Curve],
+    colours: Mapping[str, str],
+    *,
+    quoting: Paper | None = None,
 ) -> None:
-    """Draw greedy returns against environment steps, the random policy's level dashed, quoted returns dotted.
-
-    Without a ``source`` the curves are those of the report's own study.
-    """
-    results = report.results if source is None else source.results
-    figures.draw_curves(axes, curves, figures.variant_colours(results.study.variants, report.colours))
+    """Draw greedy returns against environment steps, the random policy's level dashed, quoted returns dotted."""
+    figures.draw_curves(axes, curves, figures.variant_colours(results.study.variants, colours))
     if (random := evaluation.random_level(results, task)) is not None:
         axes.axhline(random, lw=1.2, ls=figures.DASHED, color=figures.INK, label="random policy", zorder=1)
-    if quoted and report.paper is not None:
-        published = report.paper.quoted_on(task, evaluation.best_possible(results, task))
+    if quoting is not None:
+        published = quoting.quoted_on(task, evaluation.best_possible(results, task))
         for (method, level), dots in zip(published.items(), QUOTED_DOTS, strict=False):
             axes.axhline(level, lw=1.0, ls=dots, alpha=0.7, color=figures.INK, label=f"{method} (quoted)", zorder=1)
     axes.set(title=task, xlabel="environment steps", ylabel="return", xlim=(0, None))
@@ -151,7 +153,7 @@ def build(report: Report) -> list[Block]:
         rows = summarise(results, task, target_score=report.target_score)
         report.csv("learning", rows)
         figure, axes = figures.panel()
-        draw_learning(axes, report, task, of, quoted=True)
+        draw_learning(axes, results, task, of, report.colours, quoting=report.paper)
         draw_published(axes, report.paper, report.sources[0], task, until=max(curve.x[-1] for curve in of.values()))
         figures.shared_legend(figure)
         pictures.append(report.picture(figure, f"learning-{task}", f"Learning curves on {task}"))

@@ -198,13 +198,14 @@ def summary(lines: Sequence[Line], tier: str) -> str:
 
 
 def claims_table(lines: Sequence[Line], tiers: Tiers) -> Table:
-    """The claims as they are read, their verdicts at every tier side by side."""
+    """The claims as they are read, their verdicts at every tier that any of them has side by side."""
+    shown = [(name, of) for name, of in reversed([*tiers]) if any(name in line.answers for line in lines)]
     rows = []
     for claim, tasks, answers in lines:
         about = f"{', '.join(tasks)} · {claim.where} · printed: {claim.printed}"
-        entries = [answer_entry(of, claim) for of in answers.values()]
-        rows.append([Entry(claim.says, claim.says, notes=(about,)), *reversed(entries)])
-    titles = [f"{of.title[0].upper()}{of.title[1:]}" for _, of in reversed([*tiers])]
+        entries = [answer_entry(answers[name], claim) for name, _ in shown]
+        rows.append([Entry(claim.says, claim.says, notes=(about,)), *entries])
+    titles = [f"{of.title[0].upper()}{of.title[1:]}" for _, of in shown]
     return Table("", ["Claim", *titles], rows, texts=3, style="claims")
 
 

@@ -104,7 +104,7 @@ def write_overview(report: Report) -> None:
         if shown:
             part = next(rows)
             for axes, (task, of) in zip(part.subplots(1, len(shown), squeeze=False).flat, shown, strict=True):
-                learning.draw_learning(axes, report, task, of, quoted=False)
+                learning.draw_learning(axes, results, task, of, report.colours)
             figures.shared_legend(part, width=WIDTH)
         if isinstance(predicted, Strip):
             draw_strip(next(rows).subplots(), predicted)

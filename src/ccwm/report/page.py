@@ -113,6 +113,11 @@ def code(text: str) -> Markup:
 
 def render(path: Path, template: str, context: dict[str, Any]) -> None:
     """Write a page from its template."""
+    path.write_text(render_text(template, context), "utf-8")
+
+
+def render_text(template: str, context: dict[str, Any]) -> str:
+    """A page from its template."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ccwm.report"),
         autoescape=jinja2.select_autoescape(["html.j2"]),
@@ -121,4 +126,4 @@ def render(path: Path, template: str, context: dict[str, Any]) -> None:
         lstrip_blocks=True,
     )
     environment.filters |= {"cell_groups": cell_groups, "code": code, "kind": kind}
-    path.write_text(environment.get_template(template).render(context), "utf-8")
+    return environment.get_template(template).render(context)
