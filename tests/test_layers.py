@@ -13,7 +13,7 @@ ORDER = (
     *("errors", "checksums", "files", "readers", "seeds", "structs", "episode"),
     *("settings", "cells", "progress", "machine"),
     *("ops", "losses", "nets", "envs", "replay", "agents"),
-    *("training", "studies", "report", "tracking", "tuning", "fleet", "plan", "verify", "loading", "cli"),
+    *("training", "studies", "report", "study_page", "tracking", "tuning", "fleet", "plan", "verify", "loading", "cli"),
 )
 STRANGERS = {"nets", "envs", "replay"}  # none of them knows another
 PURE = {"ops", "losses", "nets"}  # maths of values: no settings, no files, no ranks

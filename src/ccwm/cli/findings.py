@@ -51,7 +51,7 @@ def findings(
 def write_pages(paper: Paper) -> None:
     """Write the page of every study in ``evidence/``, and say where."""
     from ccwm.report.sources import evidence_sources
-    from ccwm.report.study import write_page
+    from ccwm.study_page import write_page
 
     for source in evidence_sources(Path()):
         typer.echo("\n".join(map(str, write_page(source, paper))))

@@ -84,7 +84,7 @@ def _write_page(project: Path, kept: Path) -> None:
     """Write the page that git keeps of a study, where the project says what the paper claims."""
     from ccwm.report.claims import load_claims
     from ccwm.report.sources import read_source
-    from ccwm.report.study import write_page
+    from ccwm.study_page import write_page
 
     if (project / CLAIMS).is_file():
         write_page(read_source(kept), load_claims(project / CLAIMS))

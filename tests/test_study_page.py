@@ -6,15 +6,19 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from report.results_tree import results, source, study, write_returns, write_run, write_tree
 
 from ccwm.cells import Cell
-from ccwm.report.claims import Paper
+from ccwm.report.claims import Paper, load_claims
 from ccwm.report.sources import evidence_sources
-from ccwm.report.study import CURVES, PAGE, returns, skills, write_page
+from ccwm.study_page import CURVES, PAGE, returns, skills, write_page
 
-from .results_tree import results, source, study, write_returns, write_run, write_tree
+ROOT = Path(__file__).parents[1]
 
-ROOT = Path(__file__).parents[2]
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load_claims(ROOT / "claims.yaml")
 
 
 @pytest.fixture
