@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from tiny_learner import DRAWN_HEADS, random_batch, tiny_learner
@@ -14,6 +15,7 @@ from ccwm.training.module import CCWM
 from ccwm.training.update import JointUpdater
 
 LENGTH, BATCH, UPDATES = 6, 4, 2
+IMAGES = 5  # fewer at a time than a rank has
 UNEVEN = {"mode": "adaptive", "window": 2, "threshold": 0.5, "lookback": 1}
 AUTO = {"mode": "auto", "window": 2, "lookback": 1}
 
@@ -68,8 +70,9 @@ def made_by_updates(name: str, precision: str) -> dict[str, object]:
     module = CCWM(learner_of(name), seed=0)
     module.counters.env_steps = 1000
     updater = JointUpdater(fabric, module)
-    for update in range(UPDATES):
-        updater.step(columns_of(batch_of(name, update), own_rows(BATCH)))
+    with patch("ccwm.agents.world_model.IMAGES", IMAGES):
+        for update in range(UPDATES):
+            updater.step(columns_of(batch_of(name, update), own_rows(BATCH)))
     state = updater.state_dict()
     averages = {name: torch.tensor(value, dtype=torch.float64) for name, value in updater.averages().items()}
     return {"weights": dict(module.learner.state_dict()), "adam": state["optimizer"]["state"], "averages": averages}

@@ -150,7 +150,7 @@ def test_imagination_starts_from_the_chosen_posteriors_of_each_window():
         seen.append(start),
         imagine(start, *args, **options),
     )[1]
-    learner.imagine(observed, noise)
+    learner.imagine(observed.posterior, noise)
     (start,) = seen
     wanted = [observed.posterior.feature[noise.start[row, column], column] for row in range(2) for column in range(3)]
     assert_close(start.feature, torch.stack(wanted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 
 import pytest
 import torch
@@ -86,6 +87,27 @@ def test_a_resumed_updater_makes_the_same_updates_to_the_bit(settings):
     updated(resumed, batches[2:])
     assert_equal(resumed.state_dict(), whole)
     assert resumed.module.learner.truncation.running_median.num_updates == 4
+
+
+def test_the_images_are_gone_before_imagination(monkeypatch):
+    """They are large, and imagination has the peak of memory."""
+    updater, held = tiny_updater(), []
+    learner = updater.module.learner
+    observe, imagine = learner.observe, learner.imagine
+
+    def observed(*inputs):
+        found, terms = observe(*inputs)
+        held.append(weakref.ref(found.target))
+        return found, terms
+
+    def imagined(*inputs):
+        held.append(held[0]() is None)
+        return imagine(*inputs)
+
+    monkeypatch.setattr(learner, "observe", observed)
+    monkeypatch.setattr(learner, "imagine", imagined)
+    updater.step(random_batch())
+    assert held[1:] == [True]
 
 
 def test_the_slow_critic_follows_after_each_step_of_the_optimiser():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_learner import DRAWN_HEADS, random_batch, reached, terms_of, tiny_learner
+from tiny_learner import DRAWN_HEADS, noise_of, random_batch, reached, terms_of, tiny_learner
 from torch.testing import assert_close
 
 from ccwm.agents.model_based import ModelBasedLearner
@@ -101,6 +101,51 @@ def test_every_term_of_the_robust_backbone_compares_a_step_with_itself():
     wanted = {"observation": observation, "reward": reward, "kl": nats}
     assert_close(losses, {name: torch.stack(steps).mean() for name, steps in wanted.items()})
     assert_close(metrics, {"nats": torch.stack(nats).mean().detach()})
+
+
+def observing(learner, batch):
+    """The losses of observing, and the gradient of their sum for every parameter of the world model."""
+    _, terms = learner.observe(batch, noise_of(learner, batch))
+    return terms.metrics, torch.autograd.grad(terms.losses["model"], list(learner.world_model.parameters()))
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 14])
+def test_images_in_chunks_give_the_losses_and_the_gradients_of_all_at_once(rows, monkeypatch):
+    learner, batch = tiny_learner(model={"observation_scale": 3.0}).double(), random_batch(5, 3, dtype=torch.float64)
+    plain, seen = observing(learner, batch), []
+    for module in ("agents.world_model", "nets.pixels"):
+        monkeypatch.setattr(f"ccwm.{module}.IMAGES", rows)
+    for network in (learner.world_model.encoder.layers, learner.world_model.decoder.layers):
+        network.register_forward_hook(lambda network, given, made: seen.append(len(made)))
+    assert_close(observing(learner, batch), plain)
+    assert sum(seen) == 2 * 15
+    assert max(seen) == rows
+
+
+def test_vectors_are_never_cut_into_chunks(monkeypatch):
+    monkeypatch.setattr("ccwm.agents.world_model.IMAGES", 4)
+    monkeypatch.setattr("ccwm.agents.world_model.mean_in_chunks", None)
+    assert observing(tiny_learner(robust=True), random_batch(5, 3, robust=True))
+
+
+def test_chunks_are_made_in_half_precision_but_not_where_a_gradient_must_be_scaled_first(monkeypatch):
+    """Without its scale the gradient of a mean over many images is 0 in float16."""
+    learner, batch = tiny_learner(), random_batch(5, 3)
+
+    def slopes(dtype, rows):
+        monkeypatch.setattr("ccwm.agents.world_model.IMAGES", rows)
+        with torch.autocast("cpu", dtype):
+            _, terms = learner.observe(batch, noise_of(learner, batch))
+        return torch.autograd.grad(terms.losses["model"], list(learner.world_model.decoder.parameters()))
+
+    in_one = slopes(torch.bfloat16, 15)
+    in_chunks = slopes(torch.bfloat16, 4)
+    assert all(part.dtype == torch.float32 for part in in_chunks)
+    for got, wanted in zip(in_chunks, in_one, strict=True):
+        assert (got - wanted).norm() < 0.02 * wanted.norm()
+    in_one = slopes(torch.float16, 15)
+    monkeypatch.setattr("ccwm.agents.world_model.mean_in_chunks", None)
+    assert_close(slopes(torch.float16, 4), in_one, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("robust", [False, True], ids=["paper", "robust"])

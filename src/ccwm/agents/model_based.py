@@ -8,11 +8,10 @@ from ccwm.agents.actor_critic import ActorCritic
 from ccwm.agents.noise import Noise
 from ccwm.agents.recurrent import RecurrentPolicy
 from ccwm.agents.retracing import SharedRetracing
-from ccwm.agents.world_model import Observed
 from ccwm.agents.world_model_learner import WorldModelLearner
 from ccwm.nets.init import init_weights
 from ccwm.settings.agent import AgentConfig
-from ccwm.structs import Terms
+from ccwm.structs import LatentState, Terms
 
 
 class ModelBasedLearner(WorldModelLearner):
@@ -54,7 +53,7 @@ class ModelBasedLearner(WorldModelLearner):
             groups.setdefault(part, []).extend(self.retracing.parameters())
         return groups
 
-    def imagine(self, observed: Observed, noise: Noise) -> Terms:
+    def imagine(self, posterior: LatentState, noise: Noise) -> Terms:
         """Imagine from posteriors of every window, and learn to act there."""
 
         def chosen(part: Tensor) -> Tensor:
@@ -62,7 +61,7 @@ class ModelBasedLearner(WorldModelLearner):
             index = noise.start.unsqueeze(-1).expand(-1, -1, part.shape[-1])
             return part.detach().gather(0, index).flatten(0, 1)  # detached: imagination must not train the model
 
-        start = observed.posterior.map(chosen)
+        start = posterior.map(chosen)
         imagined = self.actor_critic.imagine(start, self.world_model, noise=noise.imagined, action_noise=noise.action)
         losses, metrics = self.actor_critic.loss(imagined, self.world_model)
         return Terms(losses, {**{f"{part}/loss": loss for part, loss in losses.items()}, **metrics})

@@ -20,6 +20,12 @@ def cast_outputs(*networks: nn.Module) -> None:
         network.register_forward_hook(_cast)
 
 
+def gradients_are_scaled(device: torch.device) -> bool:
+    """Whether networks compute in float16, where a gradient vanishes unless the loss was scaled before the way back."""
+    kind = device.type
+    return torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.float16
+
+
 def _cast(network: nn.Module, inputs: Any, output: Any) -> Any:
     if isinstance(output, Tensor):
         return output.float() if output.dtype in HALF else output

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from ccwm.agents.distributed import free_nats
-from ccwm.agents.precision import cast_outputs
+from ccwm.agents.precision import cast_outputs, gradients_are_scaled
 from ccwm.losses.model import balanced_kl, observation_loss
 from ccwm.nets.mlp import ContinueHead, Head
-from ccwm.nets.pixels import PixelDecoder, PixelEncoder
+from ccwm.nets.pixels import IMAGES, PixelDecoder, PixelEncoder
 from ccwm.nets.rssm import RSSM
 from ccwm.nets.vectors import VectorDecoder, VectorEncoder
+from ccwm.ops.chunks import mean_in_chunks
 from ccwm.settings.agent import Model
 from ccwm.structs import Batch, Gaussian, LatentState, Terms, stack
 
@@ -120,7 +121,7 @@ class WorldModel(nn.Module):
         weights = {"dynamics": settings.kl_dynamics, "representation": settings.kl_representation}
         divergence = balanced_kl(observed.posterior.gaussian, observed.prior, **weights).mean()
         losses = {
-            "observation": settings.observation_scale * self.reconstruction(feature, observed.target).mean(),
+            "observation": settings.observation_scale * self.mean_reconstruction(feature, observed.target),
             "reward": settings.reward_scale * self.reward(feature).nll(batch.reward).mean(),
             "kl": free_nats(divergence, settings.free_nats),
         }
@@ -131,6 +132,14 @@ class WorldModel(nn.Module):
     def reconstruction(self, feature: Tensor, target: Tensor) -> Tensor:
         """−log p_θ(O|z) without its constant: [..., F], [..., *target] → [...]."""
         return observation_loss(self.decode(feature), target, axes=target.ndim - feature.ndim + 1)
+
+    def mean_reconstruction(self, feature: Tensor, target: Tensor) -> Tensor:
+        """The mean of ``reconstruction``; what many images would leave for the way back is never there at once."""
+        images = target.shape[:-3].numel()  # 1 of state vectors
+        if images <= IMAGES or gradients_are_scaled(feature.device):
+            return self.reconstruction(feature, target).mean()
+        rows = feature.flatten(0, -2), target.flatten(0, -4)
+        return mean_in_chunks(self.reconstruction, *rows, weights=list(self.decoder.parameters()), rows=IMAGES)
 
     def discount(self, feature: Tensor, gamma: float) -> Tensor:
         """γ times the probability that the episode continues: [..., F] → [...]."""

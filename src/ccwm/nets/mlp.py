@@ -13,19 +13,37 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "elu": nn.ELU, "silu
 NORM_EPS = 1e-3
 
 
+class Dense(nn.Sequential):
+    """Layers over the last axis whose ReLUs overwrite what they read; the first layer is none."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        for layer in self:
+            if isinstance(layer, nn.ReLU):
+                layer.inplace = True
+
+    def forward(self, given: Tensor) -> Tensor:
+        """[..., inputs] → [..., outputs]."""
+        if given.ndim > 2:  # there a linear layer gives a view, and autograd copies what is overwritten in one
+            return self.forward(given.flatten(0, -2)).reshape(*given.shape[:-1], -1)
+        for layer in self:
+            given = layer(given)
+        return given
+
+
 def dense_layer(inputs: int, units: int, *, activation: str, norm: bool) -> list[nn.Module]:
     """A linear layer, a layer norm where it is wanted (it takes the bias's place), and an activation."""
     linear = nn.Linear(inputs, units, bias=not norm)
     return [linear, *([nn.LayerNorm(units, eps=NORM_EPS)] if norm else []), ACTIVATIONS[activation]()]
 
 
-def dense(inputs: int, units: int, outputs: int, layers: int, *, activation: str, norm: bool = False) -> nn.Sequential:
+def dense(inputs: int, units: int, outputs: int, layers: int, *, activation: str, norm: bool = False) -> Dense:
     """``layers`` hidden layers of ``units``, then a linear one of ``outputs``."""
     modules: list[nn.Module] = []
     for _ in range(layers):
         modules += dense_layer(inputs, units, activation=activation, norm=norm)
         inputs = units
-    return nn.Sequential(*modules, nn.Linear(inputs, outputs))
+    return Dense(*modules, nn.Linear(inputs, outputs))
 
 
 class Head(nn.Module):

@@ -12,6 +12,9 @@ from torch.nn import functional
 KERNELS = {32: (5, 6, 6), 64: (5, 5, 6, 6)}
 """Kernels of the decoder: with stride 2, 1 → 5 → 14 → 32 and 1 → 5 → 13 → 30 → 64 pixels."""
 
+IMAGES = 1250
+"""So many go through a network at a time, since what its way back needs for a moment grows with them."""
+
 
 def normalise(observation: Tensor, dtype: torch.dtype) -> Tensor:
     """Bytes as numbers for encoder and decoder: uint8 [..., size, size, 3] → [..., 3, size, size].
@@ -49,7 +52,8 @@ class PixelEncoder(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         """[..., 3, size, size] → [..., embed]."""
-        embed: Tensor = self.layers(image.flatten(0, -4).contiguous(memory_format=torch.channels_last))
+        images = image.flatten(0, -4).contiguous(memory_format=torch.channels_last)
+        embed = torch.cat([self.layers(some) for some in torch.split(images, IMAGES)])
         return embed.reshape(*image.shape[:-3], -1)
 
 

@@ -7,7 +7,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from ccwm.nets.mlp import dense, dense_layer
+from ccwm.nets.mlp import Dense, dense, dense_layer
 from ccwm.ops.symlog import symexp, symlog
 
 
@@ -19,7 +19,7 @@ class VectorEncoder(nn.Module):
         self.squash, self.outputs = squash, units
         widths = [size, *[units] * layers]
         pairs = itertools.pairwise(widths)
-        self.layers = nn.Sequential(
+        self.layers = Dense(
             *(module for pair in pairs for module in dense_layer(*pair, activation=activation, norm=norm))
         )
 

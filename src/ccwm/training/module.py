@@ -76,5 +76,7 @@ class CCWM(AgentModule):
         noise = draw_noise(self.seed, self.counters.updates, batch, self.learner.config)
         observed, model = self.learner.observe(batch, noise)
         retraced = self.learner.retrace(batch, observed, noise, self.counters.env_steps)
+        posterior = observed.posterior
+        del observed  # its images are large, and imagination does not look at them
         yield model.plus(retraced)
-        yield self.learner.imagine(observed, noise)
+        yield self.learner.imagine(posterior, noise)
