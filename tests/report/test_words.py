@@ -7,7 +7,8 @@ import pytest
 from ccwm.report import words
 from ccwm.report.words import load, say
 
-SOURCES = "".join(path.read_text("utf-8") for path in Path(words.__file__).parent.glob("*.py"))
+REPORT = Path(words.__file__).parent
+SOURCES = "".join(path.read_text("utf-8") for path in [*REPORT.glob("*.py"), REPORT.parent / "study_page.py"])
 
 
 def test_words_are_on_one_line_with_their_names_filled_in() -> None:
