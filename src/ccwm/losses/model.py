@@ -11,7 +11,7 @@ from ccwm.structs import Gaussian
 
 def observation_loss(decoded: Tensor, target: Tensor, *, axes: int) -> Tensor:
     """−log N(target; decoded, 1) without its constant, summed over the observation's axes, the last ones.   → [...]."""
-    return unit_nll(decoded, target).flatten(-axes).sum(-1)
+    return unit_nll(decoded, target).sum(tuple(range(-axes, 0)))
 
 
 def balanced_kl(posterior: Gaussian, prior: Gaussian, *, dynamics: float, representation: float) -> Tensor:

@@ -37,7 +37,7 @@ class PixelEncoder(nn.Module):
         layers: list[nn.Module] = []
         channels, pixels = 3, size
         for index in range(len(KERNELS[size])):
-            layers += [nn.Conv2d(channels, depth * 2**index, kernel_size=4, stride=2), nn.ReLU()]
+            layers += [nn.Conv2d(channels, depth * 2**index, kernel_size=4, stride=2), nn.ReLU(inplace=True)]
             channels, pixels = depth * 2**index, (pixels - 4) // 2 + 1
         self.layers = nn.Sequential(*layers)
         self.outputs = channels * pixels * pixels
