@@ -18,7 +18,8 @@ import torch
 from common import conditions, make_parser, make_updater, run_alone
 from rich.console import Console
 from rich.table import Table
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from ccwm.files import write_json
 from ccwm.plan.measure import TaskCost, random_batch
@@ -62,6 +63,21 @@ CASES = {
 }
 
 
+class Work(TorchDispatchMode):
+    """Counts floating-point operations. Torch's own counter also follows modules, and cannot within `autograd.grad`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operation, and add what its kind costs at these shapes."""
+        made = func(*args, **(kwargs or {}))
+        if (cost := flop_registry.get(func.overloadpacket)) is not None:
+            self.operations += cost(*args, **(kwargs or {}), out_val=made)
+        return made
+
+
 def prepare(config: AgentConfig, change: Callable[[JointUpdater], None] = lambda updater: None) -> Callable[[], object]:
     """An update of an untrained agent, changed by ``change``, on random observations; to be called again and again."""
     pixels = config.env.observation == "pixels"
@@ -103,9 +119,9 @@ def measure(case: Case, *, threads: int, rounds: int) -> list[dict[str, Any]]:
     steps = {variant: prepare(case.config(variant, threads=threads)) for variant in VARIANTS}
     work = {}
     for variant, step in steps.items():
-        with FlopCounterMode(display=False) as counter:
+        with Work() as counter:
             step()
-        work[variant] = counter.get_total_flops() / 1e9
+        work[variant] = counter.operations / 1e9
     times: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
     peaks = []
     for _ in range(rounds):
