@@ -83,6 +83,12 @@ def run_alone(function: Callable[..., Result], *arguments: object) -> Result:
         return pool.submit(function, *arguments).result()
 
 
+def peak_memory_mib() -> float:
+    """The peak of this process alone. What `getrusage` calls its peak can be that of the process which started it."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
 def make_updater(config: AgentConfig, *, observation_shape: tuple[int, ...], actions: int) -> JointUpdater:
     """An untrained agent and its optimiser on one device, with the threads and the precision of its settings."""
     keep_freed_memory()
