@@ -11,7 +11,7 @@ from report.results_tree import results, source, study, write_returns, write_run
 from ccwm.cells import Cell
 from ccwm.report.claims import Paper, load_claims
 from ccwm.report.sources import evidence_sources
-from ccwm.study_page import CURVES, PAGE, returns, skills, write_page
+from ccwm.study_page import CURVES, DIFFERENCES, PAGE, returns, skills, write_page
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,16 +51,17 @@ def test_skill_is_that_of_the_last_evaluation_and_only_of_what_retraces(kept: Pa
 
 
 def test_the_page_says_what_was_asked_found_and_made(kept: Path, paper: Paper) -> None:
-    assert write_page(source(kept, name="kept", seeds=2), paper) == [kept / PAGE, kept / CURVES]
+    files = [kept / name for name in (PAGE, DIFFERENCES, CURVES)]
+    assert write_page(source(kept, name="kept", seeds=2), paper) == files
     text = (kept / PAGE).read_text()
     assert text.startswith("# kept\n\nWhat it is asked, in two lines.\n")
     for heading in ("Returns", "Are the baselines normal?", "Does it retrace?", "Claims", "How it was made"):
         assert f"\n### {heading}\n" in text
     assert "--preset kept --commit c0ffeec0ff`" in text
-    assert f"]({CURVES})" in text
-    first = [(kept / name).read_bytes() for name in (PAGE, CURVES)]
+    assert text.index(f"]({DIFFERENCES})") < text.index(f"]({CURVES})") < text.index("### Returns")
+    first = [path.read_bytes() for path in files]
     write_page(source(kept, name="kept", seeds=2), paper)
-    assert [(kept / name).read_bytes() for name in (PAGE, CURVES)] == first
+    assert [path.read_bytes() for path in files] == first
 
 
 def test_a_damaged_file_is_named_and_its_cell_counts_nowhere(kept: Path, paper: Paper) -> None:

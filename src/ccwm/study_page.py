@@ -1,4 +1,4 @@
-"""The page of a study that git keeps: `README.md` and `curves.svg` beside its results, and a function of them."""
+"""The page of a study that git keeps: `README.md` and its two figures beside its results, and a function of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ccwm.files import write_atomically
 from ccwm.report import baseline, evaluation, evidence, figures, format, learning, ledger, retracing, runs
 from ccwm.report.blocks import Block, Heading, Table, Words
 from ccwm.report.claims import Paper
+from ccwm.report.differences import difference_figure
 from ccwm.report.findings import findings, gap
 from ccwm.report.page import render_text
 from ccwm.report.results import MEASURED, Results
@@ -23,9 +24,11 @@ from ccwm.report.words import say
 from ccwm.studies.returns import read_metrics
 from ccwm.training.history import read_curve
 
-PAGE, CURVES = "README.md", "curves.svg"
+PAGE, DIFFERENCES, CURVES = "README.md", "differences.svg", "curves.svg"
 ACROSS = 3
 """Panels of the learning curves in a row."""
+ALONE = 6.4
+"""Inches of a figure that has a row to itself."""
 RETURNS = (
     Column("Task", "task"),
     Column("Variant", "variant"),
@@ -46,17 +49,22 @@ SKILLS = (
 
 @figures.styled
 def write_page(source: Source, paper: Paper) -> list[Path]:
-    """Write a study's page and its learning curves; returns the files."""
+    """Write a study's page, its differences and its learning curves; returns the files."""
     root = source.results.root
     about = [line.removeprefix("#").strip() for line in (root / PARAMS).read_text("utf-8").splitlines()]
     first = about[: next((n for n, line in enumerate(about) if not line), 0)]
-    written = [root / PAGE]
-    blocks = build(source, paper)
-    if (drawn := draw_curves(source, paper)) is not None:
-        written.append(root / CURVES)
-        write_atomically(root / CURVES, figures.adaptive(figures.to_svg(drawn)).encode())
-        blocks[1:1] = [Words(f"![Learning curves of {source.name}]({CURVES})"), Words(say("study", "curves"))]
-    context = {"title": source.name, "about": " ".join(first), "blocks": blocks}
+    opening, *rest = build(source, paper)
+    written, pictures = [root / PAGE], list[Block]()
+    for name, label, drawn in (
+        (DIFFERENCES, "Differences", difference_figure(source.results, {}, width=ALONE)),
+        (CURVES, "Learning curves", draw_curves(source, paper)),
+    ):
+        if drawn is not None:
+            written.append(root / name)
+            write_atomically(root / name, figures.adaptive(figures.to_svg(drawn)).encode())
+            caption = say("study", Path(name).stem, reference=source.results.reference)
+            pictures += [Words(f"![{label} of {source.name}]({name})"), Words(caption)]
+    context = {"title": source.name, "about": " ".join(first), "blocks": [opening, *pictures, *rest]}
     write_atomically(root / PAGE, render_text("study.md.j2", context).encode())
     return written
 
