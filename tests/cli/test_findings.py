@@ -67,5 +67,5 @@ def test_a_project_without_results_says_so(project: Path) -> None:
 
 
 def test_write_makes_the_page_of_every_study(project: Path) -> None:
-    assert said("--write") == "evidence/states/README.md evidence/states/curves.svg"
+    assert said("--write") == "evidence/states/README.md evidence/states/differences.svg evidence/states/curves.svg"
     assert "ccwm learned more slowly than dreamer" in (project / "evidence" / "states" / "README.md").read_text()
