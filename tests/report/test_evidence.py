@@ -33,7 +33,7 @@ def test_a_study_has_its_scale_curves_and_numbers_over_tasks(
     assert "8 of 8 agents are trained" in scale(kept)
     assert "from states, 20,000 environment steps" in scale(kept)
     pictures = [picture.file for block in blocks if isinstance(block, Panels) for picture in block.shown]
-    assert pictures == ["kept-differences", "kept-learning-walker_walk", "kept-learning-cheetah_run", "kept-profile"]
+    assert pictures == ["kept-learning-walker_walk", "kept-learning-cheetah_run", "kept-profile"]
     table = one(blocks, Table)
     assert table.cells == ()  # they would lead to this study's runs
     assert [row[-1].text for row in table.rows] == ["4", "4"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from ccwm.report.overview import caveats, comparison, difference_words, head, write_overview
+from ccwm.report.overview import caveats, comparison, difference_words, differences, head, write_overview
 from ccwm.report.section import Report
 from ccwm.report.statistics import Estimate
 
@@ -58,3 +58,10 @@ def test_the_picture_shows_what_there_is(
     empty = Image.open(path).size
     assert whole[0] == states[0] == empty[0] == 1536
     assert min(whole[1], states[1]) > empty[1]
+
+
+def test_the_head_has_the_differences_of_the_study_that_its_sentences_are_about(report: Report) -> None:
+    figure = differences(report)
+    assert figure is not None
+    assert figure.file == "differences"
+    assert "than that of dreamer of the same seed" in figure.note

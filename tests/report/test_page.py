@@ -63,7 +63,7 @@ def test_every_file_is_there_and_nothing_else_is_left(built: Path) -> None:
     measures = ("truncated-share", "precision", "recall", "event-precision", "event-recall")
     of_agents = [f"{name}-{TASK}-{of}" for name in ("retracing", "trajectory", "late", "truncated") for of in VARIANTS]
     named = [f"{name}-{TASK}" for name in (*alone, *(f"truncation-{measure}" for measure in measures))] + of_agents
-    figures = {f"figures/{name}.{kind}" for name in named for kind in ("svg", "pdf")}
+    figures = {f"figures/{name}.{kind}" for name in ["differences", *named] for kind in ("svg", "pdf")}
     figures |= {"figures/overview.png", f"figures/strip-{TASK}.png", f"figures/rollout-{TASK}.mp4"}
     written = (
         "claims",

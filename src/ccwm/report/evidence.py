@@ -5,6 +5,7 @@ from __future__ import annotations
 from ccwm.report import evaluation, figures, format, learning
 from ccwm.report.blocks import Block, Heading, Panels, Words
 from ccwm.report.differences import difference_figure
+from ccwm.report.findings import largest
 from ccwm.report.results import MEASURED
 from ccwm.report.section import Report, Section, damaged
 from ccwm.report.sources import OWN, Source
@@ -26,7 +27,9 @@ def scale(source: Source) -> str:
 def of_study(report: Report, source: Source) -> list[Block]:
     """The scale, differences, a figure for each task with a curve, and all tasks together where they have scores."""
     results, pictures = source.results, []
-    if (drawn := difference_figure(results, report.colours)) is not None:
+    answer = largest(report.sources)
+    drawn = None if answer and answer[0] is source else difference_figure(results, report.colours)
+    if drawn is not None:  # the head of the page has that of the largest study
         pictures.append(report.picture(drawn, f"{source.name}-differences", f"Differences in {source.name}"))
     for task in results.study.tasks:
         if curves := learning.load_curves(results, task):

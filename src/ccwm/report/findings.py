@@ -96,8 +96,8 @@ def normality(source: Source, paper: Paper) -> str:
     )
 
 
-def findings(sources: Sequence[Source], paper: Paper | None) -> list[str]:
-    """What the largest study found: most environment steps, then most tasks, then most seeds."""
+def largest(sources: Sequence[Source]) -> tuple[Source, dict[str, Gap]] | None:
+    """The study that the first sentences are about: most environment steps, then most tasks, then most seeds."""
     for seeds in (ENOUGH, 1):
         found = []
         for source in sources:
@@ -108,7 +108,16 @@ def findings(sources: Sequence[Source], paper: Paper | None) -> list[str]:
                 found.append(((first.env_steps, len(first.tasks), first.overall.n), source, gaps))
         if found:
             _, source, gaps = max(found, key=lambda of: of[0])
-            said = [sentence(source, variant, of) for variant, of in list(gaps.items())[:SHOWN]]
-            normal = normality(source, paper) if paper is not None else ""
-            return [*said, normal] if normal else said
-    return []
+            return source, gaps
+    return None
+
+
+def findings(sources: Sequence[Source], paper: Paper | None) -> list[str]:
+    """What the largest study found."""
+    found = largest(sources)
+    if found is None:
+        return []
+    source, gaps = found
+    said = [sentence(source, variant, of) for variant, of in list(gaps.items())[:SHOWN]]
+    normal = normality(source, paper) if paper is not None else ""
+    return [*said, normal] if normal else said

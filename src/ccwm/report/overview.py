@@ -8,7 +8,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ccwm.report import evaluation, figures, format, learning, prediction
-from ccwm.report.findings import findings
+from ccwm.report.blocks import Picture
+from ccwm.report.differences import difference_figure
+from ccwm.report.findings import findings, largest
 from ccwm.report.results import MEASURED, Results
 from ccwm.report.rollouts import load_shown
 from ccwm.report.section import Report
@@ -25,7 +27,17 @@ def head(report: Report) -> dict[str, Any]:
     results, found = report.results, findings(report.sources, report.paper)
     outcomes = {task: outcome(results, task) for task in results.study.tasks}
     about = {"comparison": comparison(results), "outcomes": outcomes, "caveats": caveats(results)}
-    return {"findings": found, **about}
+    return {"findings": found, "figure": differences(report), **about}
+
+
+def differences(report: Report) -> Picture | None:
+    """The figure that carries the first sentences: the differences in the study that they are about."""
+    found = largest(report.sources)
+    figure = difference_figure(found[0].results, report.colours) if found is not None else None
+    if found is None or figure is None:
+        return None
+    note = say("study", "differences", reference=found[0].results.reference)
+    return report.picture(figure, "differences", f"Differences in {found[0].name}", note=note)
 
 
 def comparison(results: Results) -> str:
