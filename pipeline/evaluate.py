@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ccwm.errors import run_main
 from ccwm.files import published
+from ccwm.fleet.actors import start_workers
 from ccwm.progress import counter
 from ccwm.studies.agents import ready_agent
 from ccwm.studies.returns import best_possible, greedy_returns, summarise, write_evaluation
@@ -19,7 +20,14 @@ def main() -> None:
         agent = ready_agent(cell, stage.settings.trainer)
         episodes = stage.settings.evaluate.episodes
         with counter("greedy episodes", episodes) as advance:
-            rows = greedy_returns(agent, exported=cell.model, episodes=episodes, seed=cell.seed or 0, advance=advance)
+            rows = greedy_returns(
+                agent,
+                exported=cell.model,
+                episodes=episodes,
+                seed=cell.seed or 0,
+                advance=advance,
+                start_workers=start_workers,
+            )
         random = read_returns(cell.of("collect").results)
         best = best_possible(cell.task, agent.card.config.env.time_limit)
         metrics = summarise(rows, random["return"].tolist(), best=best)

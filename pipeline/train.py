@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from ccwm.errors import run_main
+from ccwm.fleet.actors import start_workers
 from ccwm.tracking.stage import open_stage, parse_cell, stage_settings
 from ccwm.training.collect import check_collected, read_metrics
 from ccwm.training.devices import is_main_process
@@ -32,6 +33,7 @@ def main() -> None:
                 work=work,
                 log=lambda metrics, env_steps: stage.run.log_metrics(metrics, env_steps=env_steps),
                 label=f"{cell.task} {cell.variant}",
+                start_workers=start_workers,
             )
             env_steps, metrics = trained.module.counters.env_steps, summarise(trained.history, trained.module.counters)
             publish_agent(cell.model, trained, cell)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from fleet_project import FleetProject, make_fleet_project
+from ray_cluster import Cluster
 
 Shared = Callable[[str, Callable[[Path], object]], Path]
 
@@ -27,3 +28,12 @@ def sequential(planned: FleetProject, shared_folder: Shared) -> FleetProject:
 def project(planned: FleetProject, tmp_path: Path) -> FleetProject:
     """A copy of the planned project that a test may change."""
     return planned.copy(tmp_path / "project")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    found = Cluster()
+    try:
+        yield found
+    finally:
+        found.stop()

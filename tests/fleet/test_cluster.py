@@ -2,83 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fleet_project import ENDLESS, TASK, TRAIN, FleetProject, family
+from fleet_project import ENDLESS, TASK, TRAIN, FleetProject
 from project import DVC, Process, assert_ended
+from ray_cluster import Cluster
 
 from ccwm.errors import run_main
 from ccwm.fleet.cluster import connected
 
 pytestmark = [pytest.mark.xdist_group("fleet"), pytest.mark.timeout(1800)]
-RAY = str(Path(sys.executable).parent / "ray")
-
-
-class Cluster:
-    """Ray nodes as processes; all end with the test."""
-
-    def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
-        self.environment = {
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": secrets.token_hex(32),
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_worker_niceness": "0",
-        }
-        self.nodes: list[subprocess.Popen[bytes]] = []
-
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
-        """`ray start …`; returns when the node takes part."""
-        command = [RAY, "start", "--block", "--node-ip-address=127.0.0.1", "--object-store-memory=100000000"]
-        merged = {**os.environ, **self.environment, **environment}
-        merged.pop("MLFLOW_TRACKING_URI", None)
-        node = subprocess.Popen([*command, *arguments], env=merged, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.nodes.append(node)
-        assert node.stdout is not None
-        said = []
-        for line in node.stdout:
-            said.append(line)
-            if b"Ray runtime started" in line:
-                return node
-        raise AssertionError(b"".join(said).decode())
-
-    def start_head(self) -> subprocess.Popen[bytes]:
-        return self.start("--head", f"--port={self.port}", "--num-cpus=0", "--include-dashboard=false")
-
-    def add_node(self, **environment: str) -> subprocess.Popen[bytes]:
-        return self.start(f"--address={self.address}", "--num-cpus=1", **environment)
-
-    def kill(self, node: subprocess.Popen[bytes]) -> None:
-        """As if its power went: every process of the node but the cells, with -9."""
-        for pid in [*family(node.pid)][::-1]:
-            os.kill(pid, signal.SIGKILL)
-        node.wait()
-        self.nodes.remove(node)
-
-    def stop(self) -> None:
-        for node in list(self.nodes):
-            self.kill(node)
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    found = Cluster()
-    try:
-        yield found
-    finally:
-        found.stop()
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ EXEMPT = {
     "cells.py": "names and paths; DVC watches the outputs themselves",
     "checksums.py": "finds damage in the records for MLflow",
     "errors.py": "ends a stage that has no result",
+    "fleet": "brings an actor's episodes home as they were played; tests/fleet/test_actors.py holds the bits",
     "machine.py": "tells which machine ran a stage",
     "progress.py": "shows how far a stage is",
     "readers.py": "reads result files, or refuses them",

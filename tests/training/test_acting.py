@@ -185,7 +185,7 @@ def test_the_policy_of_any_kind_is_loaded_from_its_acting_weights(tiny: Any, tmp
     assert not any("critic" in name for name in acting_weights(learner))
     state = np.random.default_rng(0).standard_normal(NUMBERS, dtype=np.float32)
     for explore in (False, True):
-        policies = [load_policy(path, explore, ACTIONS), learner.policy(explore=explore)]
+        policies = [load_policy(path, ACTIONS, explore=explore), learner.policy(explore=explore)]
         for policy in policies:
             policy.reset(3)
         one, other = (policy.act(state) for policy in policies)

@@ -27,11 +27,16 @@ SETTINGS = {
 """Read by Ray when it is imported and by every process that it starts; a value that the user has set wins."""
 
 
+def configure() -> None:
+    """Set what Ray reads when it is imported."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+
+
 @contextmanager
 def connected(address: str | None) -> Iterator[dict[str, float]]:
     """Within, Ray is there: at an address, or started on all cores of this machine; yields the resources."""
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
+    configure()
     if address is None and os.environ["RAY_AUTH_MODE"] == "token":
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # nobody else need ever know it
     import ray

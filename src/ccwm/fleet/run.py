@@ -63,9 +63,10 @@ def run_fleet(project: Path, request: Request) -> Outcome:
         if todo:
             connect()  # its first creation races
             with cluster.connected(request.address) as resources, deferred_signals() as stop:
-                from ccwm.fleet.scheduler import Scheduler
+                from ccwm.fleet.scheduler import Scheduler, actors_by_variant
 
-                share = share_of(settings, resources, request.cpus, request.gpus)
+                actors = max(actors_by_variant(settings).values())
+                share = share_of(settings, resources, request.cpus, request.gpus, actors=actors)
                 scheduler = Scheduler(home, code, settings, todo, share=share, uri=uri)
                 about = {"pid": os.getpid(), "host": platform.node(), "began": time.time(), "commit": code.commit}
                 with Progress(root, todo, about) as progress:
@@ -99,15 +100,21 @@ def _report(root: Path, uri: str) -> None:
 
 
 def share_of(
-    settings: Settings, there: dict[str, float], cpus: float | None = None, gpus: float | None = None, *, times: int = 1
+    settings: Settings,
+    there: dict[str, float],
+    cpus: float | None = None,
+    gpus: float | None = None,
+    *,
+    actors: int = 0,
+    times: int = 1,
 ) -> tuple[float, float]:
-    """CPUs and GPUs of a cell: as asked for, else what its settings use; so many cells must fit at once."""
+    """CPUs and GPUs of a cell: as asked for, else what its settings use; so many cells must fit with their actors."""
     trainer = settings.trainer
     if gpus is None:
         gpus = float(trainer.devices) if there.get("GPU", 0) and trainer.accelerator != "cpu" else 0.0
     if cpus is None:
-        cpus = float(trainer.threads * (1 if gpus else trainer.devices) + settings.train.actors)
-    for name, wanted in (("CPU", cpus * times), ("GPU", gpus * times)):
+        cpus = float(trainer.threads * (1 if gpus else trainer.devices))
+    for name, wanted in (("CPU", (cpus + actors) * times), ("GPU", gpus * times)):
         if wanted > there.get(name, 0):
             who = "a cell needs" if times == 1 else f"{times} processes need"
             raise UserError(f"{who} {wanted:g} {name}s, the whole cluster has {there.get(name, 0):g}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from ccwm.cells import STAGES, Cell
 from ccwm.errors import UserError
@@ -21,8 +23,11 @@ from ccwm.fleet.parcel import digest, pack
 from ccwm.fleet.progress import Progress
 from ccwm.settings.agent import Trainer
 from ccwm.settings.schema import Settings
+from ccwm.settings.variants import resolve
 from ccwm.training.signals import StopRequest
 
+WITH_ACTORS = ("train", "evaluate")
+"""The stages whose episodes the agent's actors play."""
 TRIES = 5
 """How often a cell is begun whose process, machine or memory was lost, before it counts as failed."""
 POLL = 0.5
@@ -37,6 +42,20 @@ def pinned_environment(trainer: Trainer) -> dict[str, str]:
     return {"OMP_NUM_THREADS": str(trainer.threads), **found}
 
 
+class Running(NamedTuple):
+    """A cell that Ray has."""
+
+    cell: Cell
+    key: str
+    group: PlacementGroup | None
+    """The room of a cell with actors."""
+
+
+def actors_by_variant(settings: Settings) -> dict[str, int]:
+    """``train.actors`` of every variant of a study."""
+    return {variant: resolve(settings, variant).train.actors for variant in settings.study.variants}
+
+
 class Scheduler:
     """The cells of one run: waiting for others, given to Ray, or finished."""
 
@@ -48,7 +67,8 @@ class Scheduler:
         self._uri, (self._cache, self._has_remote) = uri, home.dvc_places()
         self._marker, self._worker = home.marker, md5(Path(worker.__file__))
         self._patch = keep_patch(home.root, code.patch)
-        self._running: dict[Any, tuple[Cell, str]] = {}
+        self._actors = actors_by_variant(settings)
+        self._running: dict[Any, Running] = {}
         self._tries: dict[Cell, int] = {}
         self.failed: dict[Cell, str] = {}
 
@@ -81,7 +101,7 @@ class Scheduler:
 
         Later stages go first, so that an agent's results are complete before the next agent is trained.
         """
-        open_cells, ready = {*self._todo, *(cell for cell, _ in self._running.values())}, list[Cell]()
+        open_cells, ready = {*self._todo, *(each.cell for each in self._running.values())}, list[Cell]()
         for cell in list(self._todo):
             lost = [need for need in cell.needs if need in self.failed]
             if not lost and open_cells.intersection(cell.needs):
@@ -103,12 +123,15 @@ class Scheduler:
     def _room(self) -> int:
         """How many cells Ray may have at once, on the machines that are there now."""
         there = ray.cluster_resources()
-        wanted = dict(zip(("CPU", "GPU"), self._share, strict=True))
+        cpus, gpus = self._share
+        wanted = {"CPU": cpus + max(self._actors.values()), "GPU": gpus}
         return QUEUED + int(min(there.get(name, 0.0) // each for name, each in wanted.items() if each > 0))
 
     def _submit(self, cell: Cell, progress: Progress, *, again: str = "") -> None:
         inputs = self._home.inputs(cell)
         assert cell.seed is not None
+        self._tries[cell] = self._tries.get(cell, 0) + 1
+        room = f"{self._marker}-{cell}-{self._tries[cell]}" if self._has_actors(cell) else ""
         assignment = worker.Assignment(
             cell=str(cell),
             record=cell.record.as_posix(),
@@ -122,16 +145,31 @@ class Scheduler:
             tracking_uri=self._uri,
             patch=self._patch,
             worker=self._worker,
+            room=room,
         )
-        self._tries[cell] = self._tries.get(cell, 0) + 1
+        group = self._make_room(room, cell) if room else None
         progress.begin(str(cell), again=again)
         cpus, gpus = self._share
-        task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(worker.run_cell).options(name=str(cell))
+        options: dict[str, Any] = {"name": str(cell)}
+        if group is not None:
+            options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(group, 0)
+        task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(worker.run_cell).options(**options)
         ref = task.remote(assignment.model_dump_json(), self._shipped, inputs, self._mailbox)
-        self._running[ref] = (cell, assignment.key)
+        self._running[ref] = Running(cell, assignment.key, group)
+
+    def _has_actors(self, cell: Cell) -> bool:
+        return cell.stage in WITH_ACTORS and self._actors[cell.variant or ""] > 0
+
+    def _make_room(self, name: str, cell: Cell) -> PlacementGroup:
+        """Keep CPUs for a cell and its actors, on one host if they fit; else they could wait for each other."""
+        cpus, gpus = self._share
+        own = {"CPU": cpus, "GPU": gpus} if gpus else {"CPU": cpus}
+        return placement_group([own, *[{"CPU": 1.0}] * self._actors[cell.variant or ""]], strategy="PACK", name=name)
 
     def _finish(self, ref: Any, progress: Progress) -> None:
-        cell, key = self._running.pop(ref)
+        cell, key, group = self._running.pop(ref)
+        if group is not None:
+            remove_placement_group(group)
         try:
             result = ray.get(ref)
             if not isinstance(result, bytes):
@@ -169,7 +207,7 @@ class Scheduler:
             ray.cancel(ref)
         ended, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=GRACE + 15)
         for ref in ended:
-            cell, key = self._running[ref]
+            cell, key, _ = self._running[ref]
             try:
                 result = ray.get(ref)
             except (RayError, TaskCancelledError):

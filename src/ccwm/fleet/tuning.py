@@ -66,8 +66,9 @@ class TuningFleet:
         self, project: Path, settings: Settings, arguments: list[str], resources: dict[str, float], *, processes: int
     ) -> None:
         alone = settings.model_copy(update={"trainer": one_device(settings.trainer)})
-        cpus, gpus = share_of(alone, resources, times=processes)
-        self._remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(run_process)
+        actors = settings.train.actors  # processes of the trial's own host
+        cpus, gpus = share_of(alone, resources, actors=actors, times=processes)
+        self._remote = ray.remote(num_cpus=cpus + actors, num_gpus=gpus, max_retries=0)(run_process)
         self._mailbox = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Mailbox).remote()
         folder = project / study_folder(settings.tune.study)
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ import ray
 from ccwm.errors import UserError
 from ccwm.files import md5
 from ccwm.fleet import FLEET, MARKER, guard
+from ccwm.fleet.actors import ROOM, Room
 from ccwm.fleet.code import Code, lay_out, write_cache_config
 from ccwm.fleet.parcel import unpack
 from ccwm.fleet.slot import Spec
@@ -28,6 +29,8 @@ from ccwm.settings.section import Section
 
 OWN_BASE = "CCWM_FLEET_DIR"
 """Where a host that does not see home keeps slots and checkpoints; one that has it set uses it in any case."""
+TOKEN = "RAY_AUTH_"
+"""Variables that a cell gets whose actors are Ray tasks, besides."""
 FOREIGN = ("RAY_", "MLFLOW_", "DVC_", "GIT_", "CCWM_", "PYTHONPATH")
 """Variables of the node that have no business in a cell."""
 NOWHERE = "http://127.0.0.1:9"
@@ -56,6 +59,8 @@ class Assignment(Section):
     """The name of home's patch; empty for a clean tree."""
     worker: str
     """MD5 of this file at home."""
+    room: str
+    """The placement group of a cell with actors, else empty."""
 
 
 class Mailbox:
@@ -103,6 +108,9 @@ def run_cell(assignment: str, code: list[Any], inputs: bytes, mailbox: Any) -> b
         )
         (slot / "spec.json").write_text(spec.model_dump_json())
         pinned = {**task.environment, "MLFLOW_TRACKING_URI": NOWHERE if spools else task.tracking_uri}
+        if task.room:
+            tokens = {name: value for name, value in os.environ.items() if name.startswith(TOKEN)}
+            pinned |= {**tokens, ROOM: Room.of_this_task(task.room).model_dump_json()}
         sent: list[Any] = []
         ended = run_guarded(
             ["-m", "ccwm.fleet.slot", str(slot / "spec.json")],

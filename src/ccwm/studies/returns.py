@@ -20,7 +20,7 @@ from ccwm.ops.statistics import bootstrap_mean, interquartile_mean, sample_sd
 from ccwm.readers import NUMBER, TEXT, read_record, read_table
 from ccwm.seeds import episode_seed
 from ccwm.studies.agents import play
-from ccwm.training.rollouts import EpisodeWorkers, Rollout
+from ccwm.training.rollouts import EpisodeWorkers, FromFiles, Rollout, StartWorkers
 
 
 class Return(NamedTuple):
@@ -52,36 +52,44 @@ class Metrics(NamedTuple):
 
 
 def greedy_returns(
-    agent: Agent, *, exported: Path, episodes: int, seed: int, advance: Callable[[], None]
+    agent: Agent,
+    *,
+    exported: Path,
+    episodes: int,
+    seed: int,
+    advance: Callable[[], None],
+    start_workers: StartWorkers = EpisodeWorkers,
 ) -> list[Return]:
     """Greedy episodes whose seeds are the same for every variant of ``seed``; ``advance`` is called after each.
 
-    An agent that was trained with actors is evaluated by as many, which read it from ``exported``.
+    An agent that was trained with actors is evaluated by as many, which ``start_workers`` starts and which read it from
+    ``exported``.
     """
     seeds = [episode_seed("evaluate", seed, index) for index in range(episodes)]
     rows = []
-    with closing(
-        _play_by_actors(agent, exported, seeds) if agent.card.config.train.actors else play(agent, seeds)
-    ) as of:
+    has_actors = agent.card.config.train.actors
+    with closing(_play_by_actors(agent, exported, seeds, start_workers) if has_actors else play(agent, seeds)) as of:
         for index, played in enumerate(of):
             rows.append(Return(index, seeds[index], played.total, len(played.episode.reward) - 1, played.success))
             advance()
     return rows
 
 
-def _play_by_actors(agent: Agent, exported: Path, seeds: Sequence[int]) -> Generator[Rollout]:
+def _play_by_actors(
+    agent: Agent, exported: Path, seeds: Sequence[int], start_workers: StartWorkers
+) -> Generator[Rollout]:
     """Greedy episodes in the order of their seeds; an actor computes on one thread, whatever their number."""
     config = agent.card.config
     hint = "train with fewer actors if memory is short; with 0 the stage's own process plays"
-    with closing(EpisodeWorkers(agent.task, config.env, min(config.train.actors, len(seeds)), hint=hint)) as actors:
-        make_policy = partial(_greedy_policy, exported.resolve(), agent.task)
+    with closing(start_workers(agent.task, config.env, min(config.train.actors, len(seeds)), hint=hint)) as actors:
+        make_policy = FromFiles(exported.resolve(), partial(_greedy_policy, task=agent.task))
         waiting = deque([actors.submit(make_policy, seed) for seed in seeds])
         while waiting:
             yield actors.result(waiting.popleft())
 
 
 @cache
-def _greedy_policy(exported: Path, task: str, _: int) -> Policy:
+def _greedy_policy(exported: Path, _: int, *, task: str) -> Policy:
     """The policy of an exported agent, read once by each actor."""
     return load_agent(exported, task=task).policy()
 

@@ -20,7 +20,7 @@ from ccwm.agents.policy import Policy
 from ccwm.envs.factory import make_env
 from ccwm.seeds import episode_seed
 from ccwm.settings.agent import AgentConfig, Train
-from ccwm.training.rollouts import EpisodeWorkers, Pending, Rollout, play_episode
+from ccwm.training.rollouts import FromFiles, Pending, Rollout, StartWorkers, play_episode
 
 if TYPE_CHECKING:
     from ccwm.training.module import AgentModule  # it imports Lightning: for an actor, seconds and memory
@@ -107,6 +107,7 @@ class ActingAhead:
         *,
         folder: Path,
         first_env_steps: int,
+        start_workers: StartWorkers,
         between: Callable[[], None],
     ) -> None:
         """``folder`` is for the weights: a pipe of multiprocessing may hang if a worker dies while much is sent."""
@@ -115,7 +116,7 @@ class ActingAhead:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         hint = "lower train.actors if memory is short; 0 plays in the stage's own process, without a lag"
-        self.workers = EpisodeWorkers(task, config.env, config.train.actors, hint=hint)
+        self.workers = start_workers(task, config.env, config.train.actors, hint=hint)
         self.pending: deque[Pending] = deque()
         self.cycle = 0
         self.weights: dict[str, Tensor] = {}
@@ -156,12 +157,12 @@ class ActingAhead:
             self.pending.append(self.workers.submit(self.make_policy, seed))
             self.index += 1
 
-    def _policy(self, name: str, weights: dict[str, Tensor], *, explore: bool) -> Callable[[int], Policy]:
+    def _policy(self, name: str, weights: dict[str, Tensor], *, explore: bool) -> FromFiles:
         """Write the weights over those of the same name, whose episodes have all come back."""
         path, shape = self.folder / f"{name}.safetensors", self.module.learner.observation_shape
         sizes = " ".join(map(str, shape))
         save_file(weights, path, metadata={"config": self.config.model_dump_json(), "observation_shape": sizes})
-        return functools.partial(load_policy, path.resolve(), explore)
+        return FromFiles(path.resolve(), functools.partial(load_policy, explore=explore))
 
     def state_dict(self) -> dict[str, Any]:
         """The cycle that is played ahead, and its weights: its episodes are a function of them, and played again."""
@@ -184,7 +185,7 @@ def acting_weights(learner: Learner) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in found.items()}
 
 
-def load_policy(path: Path, explore: bool, actions: int) -> Policy:
+def load_policy(path: Path, actions: int, *, explore: bool) -> Policy:
     """The policy of ``acting_weights`` in a file that also names their config and observation shape."""
     with safe_open(path, "pt") as file:
         about = file.metadata()

@@ -33,6 +33,7 @@ from ccwm.training.kinds import build_module, build_sampler, build_updater
 from ccwm.training.memory import keep_freed_memory
 from ccwm.training.module import AgentModule
 from ccwm.training.progress import TrainingProgress
+from ccwm.training.rollouts import EpisodeWorkers, StartWorkers
 from ccwm.training.signals import Interrupted, StopRequest, deferred_signals
 from ccwm.training.update import Updater
 
@@ -73,8 +74,19 @@ def updates_after(settings: Train, cycles: int) -> int:
 
 
 @lost_rank()
-def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, label: str) -> Trained:
+def train(
+    config: AgentConfig,
+    cell: Cell,
+    *,
+    data: Path,
+    work: Path,
+    log: Log,
+    label: str,
+    start_workers: StartWorkers = EpisodeWorkers,
+) -> Trained:
     """Train until the budget of environment steps is spent, from the work directory's last checkpoint where it has one.
+
+    ``start_workers`` starts the actors of ``train.actors``.
 
     The caller holds the work directory (``work_directory.exclusive``) for longer: until the results are published.
     """
@@ -108,7 +120,9 @@ def train(config: AgentConfig, cell: Cell, *, data: Path, work: Path, log: Log, 
     )
     with (
         deferred_signals() as stop,
-        closing(_acting(config, cell.task, updater.module, work / "acting", first_env_steps, stop)) as acting,
+        closing(
+            _acting(config, cell.task, updater.module, work / "acting", first_env_steps, start_workers, stop)
+        ) as acting,
         progress,
     ):
         if state is not None:
@@ -287,11 +301,25 @@ def open_replay(config: AgentConfig, work: Path, *, read_only: bool = False) -> 
 
 
 def _acting(
-    config: AgentConfig, task: str, module: AgentModule, folder: Path, first_env_steps: int, stop: StopRequest
+    config: AgentConfig,
+    task: str,
+    module: AgentModule,
+    folder: Path,
+    first_env_steps: int,
+    start_workers: StartWorkers,
+    stop: StopRequest,
 ) -> Acting:
     if not config.train.actors:
         return ActingHere(config, task, module, between=stop.check)
-    return ActingAhead(config, task, module, folder=folder, first_env_steps=first_env_steps, between=stop.check)
+    return ActingAhead(
+        config,
+        task,
+        module,
+        folder=folder,
+        first_env_steps=first_env_steps,
+        start_workers=start_workers,
+        between=stop.check,
+    )
 
 
 def _make_updater(config: AgentConfig, fabric: L.Fabric, store: EpisodeStore, *, seed: int) -> Updater:

@@ -13,8 +13,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium
 import numpy as np
@@ -101,11 +103,22 @@ def play_episodes(
             yield pool.result(waiting.popleft())
 
 
+@dataclass(frozen=True)
+class FromFiles:
+    """Makes a policy of what a file or a folder holds; ``load`` gets its path and the action size."""
+
+    path: Path
+    load: Callable[[Path, int], Policy]
+
+    def __call__(self, actions: int) -> Policy:
+        """The policy for actions of this size."""
+        return self.load(self.path, actions)
+
+
 class Pending:
     """An episode that workers play."""
 
-    def __init__(self, play: Callable[[], Rollout]) -> None:
-        self.play = play
+    def __init__(self) -> None:
         self.future: Future[Rollout] = Future()
 
     @property
@@ -120,6 +133,29 @@ class Pending:
         return self.future.done() and isinstance(self.future.exception(), BrokenProcessPool)
 
 
+class Workers(Protocol):
+    """Play episodes, several at once, while their owner does something else."""
+
+    def submit(self, make_policy: FromFiles, seed: int) -> Pending:
+        """Have an episode played."""
+
+    def result(self, pending: Pending, *, between: Callable[[], None] = lambda: None) -> Rollout:
+        """Wait for an episode; ``between`` is called all the while, and what it raises ends the wait."""
+
+    def replace_dead(self) -> None:
+        """Have played again what was lost with a worker."""
+
+    def close(self) -> None:
+        """End the workers, whatever they play."""
+
+
+class StartWorkers(Protocol):
+    """Starts workers for a task, ``workers`` of them; ``hint`` says what to do about workers that keep dying."""
+
+    def __call__(self, task: str, config: Env, workers: int, *, hint: str) -> Workers:
+        """Start them."""
+
+
 class EpisodeWorkers:
     """Processes that play episodes, up to ``workers`` at once, while their owner does something else.
 
@@ -128,14 +164,14 @@ class EpisodeWorkers:
 
     def __init__(self, task: str, config: Env, workers: int, *, hint: str) -> None:
         self.task, self.config, self.workers, self.hint = task, config, workers, hint
-        self._pending: list[Pending] = []
+        self._pending: dict[Pending, Callable[[], Rollout]] = {}
         self._deaths = 0
         self._start()
 
     def submit(self, make_policy: Callable[[int], Policy], seed: int) -> Pending:
         """Have an episode played; see ``play_episodes`` for the policy."""
-        pending = Pending(functools.partial(_play_in_worker, self.task, self.config, make_policy, seed))
-        self._pending.append(pending)
+        pending = Pending()
+        self._pending[pending] = functools.partial(_play_in_worker, self.task, self.config, make_policy, seed)
         self._send(pending)
         return pending
 
@@ -144,7 +180,7 @@ class EpisodeWorkers:
         while not wait([pending.future], timeout=PERIOD).done or pending.is_lost:
             between()
             self.replace_dead()
-        self._pending.remove(pending)
+        del self._pending[pending]
         self._deaths = 0
         return pending.future.result()
 
@@ -184,7 +220,7 @@ class EpisodeWorkers:
         others = set(multiprocessing.active_children())
         try:
             with _inherited_by_workers():
-                pending.future = self._executor.submit(pending.play)
+                pending.future = self._executor.submit(self._pending[pending])
         except BrokenProcessPool as error:  # noticed only now; ``replace_dead`` sends it again
             pending.future = Future()
             pending.future.set_exception(error)
