@@ -39,6 +39,7 @@ class InlineRay:
         self._lost = {name: list(errors) for name, errors in (lost or {}).items()}
         self._waits = waits
         self.submitted: list[str] = []
+        self.placed: dict[str, object] = {}
 
     def remote(self, **_: object) -> Callable[[Any], Any]:
         def wrap(target: Any) -> Any:
@@ -84,5 +85,7 @@ class Task:
     def __init__(self, ray: InlineRay, target: Callable[..., Any]) -> None:
         self._ray, self._target = ray, target
 
-    def options(self, *, name: str) -> Remote:
+    def options(self, *, name: str, scheduling_strategy: object = None) -> Remote:
+        if scheduling_strategy is not None:
+            self._ray.placed[name] = scheduling_strategy
         return Remote(lambda *arguments: self._ray.attempt(name, lambda: self._target(*arguments)))

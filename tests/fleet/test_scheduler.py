@@ -12,9 +12,12 @@ from project import write_params
 from ray.exceptions import NodeDiedError, RayError
 
 from ccwm.cells import Cell, cells
+from ccwm.errors import UserError
 from ccwm.fleet import scheduler, worker
 from ccwm.fleet.code import Code
 from ccwm.fleet.progress import Progress
+from ccwm.fleet.run import share_of
+from ccwm.fleet.scheduler import WITH_ACTORS, actors_by_variant
 from ccwm.training.signals import Interrupted, StopRequest
 
 COLLECT = Cell("collect", "maze_two_rooms", seed=0)
@@ -48,12 +51,13 @@ class FakeHome:
 
 
 Made = tuple[scheduler.Scheduler, FakeHome]
+STUDY = {"study": {"variants": ["dreamer", "ccwm"], "seeds": [0]}}
 
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[InlineRay], Made]:
     """A scheduler of all cells of two variants, at a Ray of this process."""
-    settings = write_params(tmp_path / "params.yaml", {"study": {"variants": ["dreamer", "ccwm"], "seeds": [0]}})
+    settings = write_params(tmp_path / "params.yaml", STUDY)
     code = Code("0" * 40, b"", b"", (tmp_path / "params.yaml").read_text())
 
     def make(ray: InlineRay) -> Made:
@@ -120,3 +124,38 @@ def test_a_signal_ends_it_and_what_has_finished_meanwhile_comes_home(made: Calla
         run((fleet, home), signum=2)
     assert home.received == [COLLECT]
     assert home.settled == 1
+
+
+def test_a_cell_with_actors_gets_a_room_with_a_cpu_for_each(
+    made: Callable[[InlineRay], Made], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms, left = dict[str, list[dict[str, float]]](), list[str]()
+
+    def open_room(bundles: list[dict[str, float]], strategy: str, name: str) -> str:
+        assert strategy == "PACK"
+        rooms[name] = bundles
+        return name
+
+    monkeypatch.setattr(scheduler, "placement_group", open_room)
+    monkeypatch.setattr(scheduler, "remove_placement_group", left.append)
+    monkeypatch.setattr(scheduler, "PlacementGroupSchedulingStrategy", lambda room, bundle: (room, bundle))
+    ray = InlineRay(lost={str(DREAMER): [DIED]})
+    fleet, home = made(ray)
+    fleet._actors = actors_by_variant(write_params(tmp_path / "two.yaml", {**STUDY, "train": {"actors": 2}}))
+    run((fleet, home))
+    assert fleet.failed == {}
+    assert left == [*rooms]
+    placed = [cell for cell in cells(write_params(tmp_path / "params.yaml", STUDY).study) if cell.stage in WITH_ACTORS]
+    assert set(rooms) == {f"marker-{cell}-1" for cell in placed} | {f"marker-{DREAMER}-2"}  # a try, a room
+    assert all(bundles == [{"CPU": 1.0}, {"CPU": 1.0}, {"CPU": 1.0}] for bundles in rooms.values())  # its own, and two
+    assert ray.placed[str(CCWM)] == (f"marker-{CCWM}-1", 0)
+
+
+def test_a_cell_must_fit_with_its_actors(tmp_path: Path) -> None:
+    settings = write_params(tmp_path / "params.yaml", {"trainer": {"threads": 2}})
+    assert share_of(settings, {"CPU": 4.0}, actors=2) == (2.0, 0.0)
+    assert share_of(settings, {"CPU": 4.0, "GPU": 1.0}, cpus=1.5, gpus=0.5, actors=2) == (1.5, 0.5)
+    with pytest.raises(UserError, match="a cell needs 4 CPUs, the whole cluster has 3"):
+        share_of(settings, {"CPU": 3.0}, actors=2)
+    with pytest.raises(UserError, match="2 processes need 6 CPUs, the whole cluster has 4"):
+        share_of(settings, {"CPU": 4.0}, actors=1, times=2)
