@@ -25,9 +25,16 @@ from .results_tree import chance, results, texts, write_returns
 TASK = "walker_walk"
 
 
-def evaluated(found: Results, *totals: float, seed: int = 0, task: str = TASK, best: float | None = 1000.0) -> None:
-    """ccwm's returns of one seed."""
-    folder = found.root / "results" / "evaluate" / task / "ccwm" / str(seed)
+def evaluated(
+    found: Results,
+    *totals: float,
+    seed: int = 0,
+    task: str = TASK,
+    best: float | None = 1000.0,
+    variant: str = "ccwm",
+) -> None:
+    """A variant's returns of one seed."""
+    folder = found.root / "results" / "evaluate" / task / variant / str(seed)
     folder.mkdir(parents=True)
     write_returns(folder, list(totals), best=best)
 
@@ -54,6 +61,20 @@ def test_scores_of_all_tasks_together(tmp_path: Path) -> None:
     (row,) = aggregate(found)
     assert (row["tasks"], row["iqm"], len(row["cells"])) == (2, pytest.approx(0.3), 4)  # of 0.2 and 0.4
     assert aggregate(results(tmp_path, variants=("ccwm",), seeds=2)) == []
+
+
+def test_a_variant_that_has_hardly_run_takes_no_task_away(tmp_path: Path) -> None:
+    tasks, variants = (TASK, "finger_spin", "hopper_stand"), ("dreamer", "ccwm", "ccwm-truncated")
+    found = results(tmp_path, tasks=tasks, variants=variants)
+    for task in tasks:
+        for variant in ("dreamer", "ccwm"):
+            evaluated(found, 500.0, task=task, variant=variant)
+    evaluated(found, 500.0, variant="ccwm-truncated")
+    assert [(row["variant"], row["tasks"]) for row in aggregate(found)] == [("dreamer", 3), ("ccwm", 3)]  # 6 > 1 · 3
+    again = results(tmp_path, tasks=tasks, variants=variants)  # what was read is remembered
+    for task in tasks[1:]:
+        evaluated(again, 500.0, task=task, variant="ccwm-truncated")
+    assert [row["variant"] for row in aggregate(again)] == [*variants]
 
 
 def test_quoted_returns_stand_beside_those_of_the_same_episodes(tmp_path: Path, paper: Paper) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -65,11 +66,24 @@ def summarise(results: Results, task: str) -> list[Row]:
 
 
 def scores(results: Results) -> dict[str, list[list[Row]]]:
-    """The rows of every variant's agents with a score, by task, over the tasks on which all variants have one."""
+    """The rows of agents with a score, by variant and task: all of those variants on all of those tasks.
+
+    Where some variants have run on few tasks, it is the variants and tasks that make the most cells of the matrix.
+    """
     tasks = [rows_of(results.load("evaluate", task, read_metrics)) for task in results.study.tasks]
     scored = [[row for row in rows if row["score"] is not None] for rows in tasks]
-    shared = [rows for rows in scored if {row["variant"] for row in rows} == {*results.study.variants}]
-    return {of: [[row for row in rows if row["variant"] == of] for rows in shared] for of in results.study.variants}
+    have = [{row["variant"] for row in rows} for rows in scored]
+
+    def size(chosen: tuple[str, ...]) -> tuple[int, int]:
+        there = sum({*chosen} <= variants for variants in have)
+        return there * len(chosen), len(chosen)
+
+    others = [variant for variant in results.study.variants if variant != results.reference]
+    subsets = (subset for count in range(len(others) + 1) for subset in combinations(others, count))
+    best = max(((results.reference, *subset) for subset in subsets), key=size)
+    shared = [rows for rows, variants in zip(scored, have, strict=True) if {*best} <= variants]
+    variants = [variant for variant in results.study.variants if variant in best]
+    return {of: [[row for row in rows if row["variant"] == of] for rows in shared] for of in variants}
 
 
 def values(tasks: list[list[Row]]) -> list[list[float]]:
@@ -108,6 +122,9 @@ def over_tasks(report: Report, results: Results, rows: list[Row], name: str) -> 
     axes.set(title="performance profile", xlabel="score", ylabel="share of agents above", xlim=(0, 1), ylim=(0, 1))
     figures.shared_legend(figure)
     caption = say("evaluation", "aggregate", tasks=rows[0]["tasks"], reference=results.reference)
+    shown = {row["variant"] for row in rows}
+    if lacking := [variant for variant in results.study.variants if variant not in shown]:
+        caption += " " + say("evaluation", "lacking", variants=format.listing(lacking))
     picture = report.picture(figure, name, "Share of agents above each score", note=say("evaluation", "profile"))
     return [table(caption, rows, AGGREGATE), Panels([picture])]
 
