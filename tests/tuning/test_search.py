@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from tuning_project import KEYS, STUDY, Project, write_params
+from tuning_project import KEYS, STUDY, Project, tiny_content, write_params
 
 
 def test_the_default_and_the_paper_s_values_come_first(searched: Project) -> None:
@@ -100,3 +101,24 @@ def test_a_grid_ends_when_it_is_exhausted(project: Project) -> None:
     assert set(trials["truncation.signal"]) == {"value", "q"}
     assert trials["value"].between(0, 1).all()
     assert not (project.root / ".work" / "tune" / STUDY / "agents").exists()
+
+
+def test_an_agent_without_a_world_model_is_searched_as_well(project: Project) -> None:
+    content = tiny_content(
+        variant="sac",
+        space={"sac.learning_rate": {"kind": "float", "low": 1e-4, "high": 1e-3, "log": True}},
+        seeds=[0],
+        trials=2,
+        sampler="random",
+    )
+    content["env"]["observation"] = "state"
+    content["variants"]["sac"] = {"agent.kind": "sac", "retrace.weight": 0.0, "truncation.mode": "none"}
+    content["study"]["variants"] = ["sac"]
+    (project.root / "params.yaml").write_text(json.dumps(content))
+    project.run()
+    trials = project.trials()
+    assert set(trials["state"]) == {"complete"}
+    assert trials["anchor"][0] == "default, paper"
+    assert trials["sac.learning_rate"][0] == 3e-4
+    assert trials["sac.learning_rate"].between(1e-4, 1e-3).all()
+    assert trials["sac.learning_rate"].nunique() == 2
