@@ -149,6 +149,7 @@ def play(about: str, files: bytes, name: str, load: Callable[[Path, int], Policy
     return pack({"episode": serialise_episode(rollout.episode), "about": json.dumps(about_it).encode()})
 
 
+@cache
 def _facts() -> dict[str, str]:
     """What decides an actor's bits on its host; it computes on the CPU and on one thread, whatever else is there."""
     return {name: value for name, value in machine(1).items() if name != "accelerator"}
@@ -168,8 +169,8 @@ def _policy(files: bytes, name: str, load: Callable[[Path, int], Policy], key: i
             for member, content in unpack(files).items():
                 Path(folder, member).write_bytes(content)
             policy = load(Path(folder, name), actions)
-        for old in [*_remembered][: 1 - POLICIES or None]:
-            del _remembered[old]
+        while len(_remembered) >= POLICIES:
+            del _remembered[next(iter(_remembered))]
         _remembered[key] = policy
     return _remembered[key]
 
