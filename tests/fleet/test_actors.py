@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import Future
 from contextlib import chdir, closing
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,21 @@ import torch
 from far_world import FOLDER
 from fleet_project import FleetProject
 from project import DVC, Process, make_project, write_params
+from ray.exceptions import WorkerCrashedError
 from ray_cluster import Cluster
 
 from ccwm.cells import Cell
-from ccwm.errors import run_main
-from ccwm.fleet.actors import ROOM, Room, play, start_workers
+from ccwm.errors import UserError, run_main
+from ccwm.fleet.actors import ROOM, RayWorkers, Room, _hand_over, play, start_workers
 from ccwm.fleet.cluster import configure
 from ccwm.fleet.parcel import pack, unpack
 from ccwm.machine import machine
+from ccwm.replay.episodes import DamagedEpisode
 from ccwm.settings.agent import AgentConfig
 from ccwm.training.collect import collect_random
 from ccwm.training.loop import train
 from ccwm.training.progress import hidden_progress
-from ccwm.training.rollouts import EpisodeWorkers
+from ccwm.training.rollouts import EpisodeWorkers, Pending
 
 pytestmark = [pytest.mark.xdist_group("fleet"), pytest.mark.timeout(1800)]
 CELL = Cell("train", "far_world:Far", "ccwm", 0)
@@ -112,6 +115,20 @@ def test_a_host_that_would_change_the_bits_is_refused(tmp_path: Path) -> None:
     message, hint = json.loads(answer["error"])
     assert message == f"an actor's host would change the last bits: it has torch {torch.__version__} and not 1.0"
     assert "train.actors: 0" in hint
+
+
+def test_an_episode_that_is_lost_for_good_or_comes_home_damaged_is_a_user_error() -> None:
+    workers, lost, damaged = object.__new__(RayWorkers), Pending(), Pending()  # no cluster need end for it
+    workers._task, workers._hint, workers._kept = CELL.task, "lower train.actors", {lost: None, damaged: None}
+    lost.future.set_exception(WorkerCrashedError())
+    with pytest.raises(UserError, match=r"an episode of far_world:Far was lost 3 times .*: lower train.actors"):
+        workers.result(lost)
+    answer: Future[bytes] = Future()
+    answer.set_result(pack({"episode": b"not one", "about": b'{"frames": 2, "success": null}'}))
+    _hand_over(damaged.future, answer)
+    with pytest.raises(DamagedEpisode, match="an actor's episode"):
+        workers.result(damaged)
+    assert workers._kept == {}
 
 
 def test_without_a_room_actors_are_processes_of_this_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
