@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import re
 import resource
 import runpy
@@ -258,9 +259,8 @@ class Process:
         environment: Mapping[str, str] = {},
     ) -> None:
         self._log = log
-        self._process = SERVER.Process(
-            daemon=True, target=run_command, args=(target, arguments, root, log, {**environment})
-        )
+        call = pickle.dumps((target, arguments))  # its module may import what reads the environment as it is imported
+        self._process = SERVER.Process(daemon=True, target=run_command, args=(call, root, log, {**environment}))
         self._process.start()
 
     @property
@@ -296,10 +296,8 @@ class Process:
         return self._log.read_text() if self._log.exists() else ""
 
 
-def run_command(
-    target: Callable[..., object], arguments: tuple[Any, ...], root: Path, log: Path, environment: dict[str, str]
-) -> None:
-    """In a fresh process: call the function as the main one of a command."""
+def run_command(call: bytes, root: Path, log: Path, environment: dict[str, str]) -> None:
+    """In a fresh process: call the pickled function as the main one of a command."""
     os.chdir(root)
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     limit = environment.pop("FILE_LIMIT", None)
@@ -309,6 +307,7 @@ def run_command(
     with log.open("w") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+    target, arguments = pickle.loads(call)  # noqa: S301 - the bytes are those of the process that started it
     target(*arguments)
 
 

@@ -8,11 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from fleet_project import family
 
 RAY = str(Path(sys.executable).parent / "ray")
+TRIES, SECONDS_TO_START = 3, 60
 
 
 class Cluster:
@@ -32,19 +35,22 @@ class Cluster:
         self.nodes: list[subprocess.Popen[bytes]] = []
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
-        """`ray start …`; returns when the node takes part."""
+        """`ray start …`; returns when the node takes part, which not every first try brings about."""
         command = [RAY, "start", "--block", "--node-ip-address=127.0.0.1", "--object-store-memory=100000000"]
         merged = {**os.environ, **self.environment, **environment}
         merged.pop("MLFLOW_TRACKING_URI", None)
-        node = subprocess.Popen([*command, *arguments], env=merged, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.nodes.append(node)
-        assert node.stdout is not None
-        said = []
-        for line in node.stdout:
-            said.append(line)
-            if b"Ray runtime started" in line:
-                return node
-        raise AssertionError(b"".join(said).decode())
+        for _ in range(TRIES):
+            with TemporaryFile() as log:
+                node = subprocess.Popen([*command, *arguments], env=merged, stdout=log, stderr=subprocess.STDOUT)
+                self.nodes.append(node)
+                deadline = time.monotonic() + SECONDS_TO_START
+                while node.poll() is None and time.monotonic() < deadline:
+                    if b"Ray runtime started" in os.pread(log.fileno(), 100_000, 0):
+                        return node
+                    time.sleep(0.05)
+                said = os.pread(log.fileno(), 100_000, 0)
+            self.kill(node)
+        raise AssertionError(f"no node after {TRIES} tries; the last one said: {said.decode()}")
 
     def start_head(self) -> subprocess.Popen[bytes]:
         return self.start("--head", f"--port={self.port}", "--num-cpus=0", "--include-dashboard=false")
@@ -54,7 +60,7 @@ class Cluster:
 
     def kill(self, node: subprocess.Popen[bytes]) -> None:
         """As if its power went: every process of the node but the cells, with -9."""
-        for pid in [*family(node.pid)][::-1]:
+        for pid in [] if node.poll() is not None else family(node.pid)[::-1]:
             os.kill(pid, signal.SIGKILL)
         node.wait()
         self.nodes.remove(node)
