@@ -26,13 +26,15 @@ def test_a_raylet_and_then_the_head_killed_with_9(
     remote = ("--address", cluster.address)
     running = project.open_fleet(*remote, *TRAIN, **cluster.environment)
     running.wait_until(project.is_training)
+    nodes.append(cluster.add_node())
     before = set(project.pids())
     cluster.kill(nodes[0])  # one of the two trainings is on it
-    running.wait_until(lambda: set(project.pids()) - before)  # and resumes on the other node
+    running.wait_until(lambda: set(project.pids()) - before)  # and resumes on the third node
     cells = set(project.pids())
     cluster.kill(head)
     assert running.end() != 0, running.said
-    cluster.kill(nodes[1])
+    for node in nodes[1:]:
+        cluster.kill(node)
     assert_ended(list(cells), seconds=60)
 
     cluster.start_head()
