@@ -5,14 +5,24 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from ccwm.report.blocks import Panels, Table
-from ccwm.report.learning import build, curve_area, curve_end, learning_table, steps_to_reach, summarise
+from ccwm.report.claims import Paper
+from ccwm.report.learning import (
+    build,
+    curve_area,
+    curve_end,
+    draw_published,
+    learning_table,
+    steps_to_reach,
+    summarise,
+)
 from ccwm.report.results import Results
 from ccwm.report.section import Report
 from ccwm.training.history import History
 
-from .results_tree import chance, one, results, write_metrics, write_returns
+from .results_tree import chance, one, results, source, write_metrics, write_returns
 
 TASK = "walker_walk"
 
@@ -62,3 +72,14 @@ def test_the_section_has_a_figure_and_a_table(report: Report) -> None:
     assert [picture.file for picture in one(blocks, Panels).shown] == [f"learning-{TASK}"]
     assert len(one(blocks, Table).rows) == 2
     assert len(pd.read_csv(report.folder / "tables" / "learning.csv")) == 2
+
+
+def test_a_method_is_marked_alike_on_every_task_whatever_is_published_there(tmp_path: Path, paper: Paper) -> None:
+    marks = []
+    for task in (TASK, "quadruped_run"):  # where nothing of DreamerV3 is published from states
+        axes = Figure().add_subplot()
+        draw_published(axes, paper, source(tmp_path), task, until=100_000)
+        marks.append({str(line.get_label()): line.get_marker() for line in axes.lines})
+    names = [f"{method}, published" for method in ("DreamerV3", "SAC", "TD-MPC2")]
+    assert marks[0] == dict(zip(names, "Ds^", strict=True))
+    assert marks[1] == {name: marks[0][name] for name in names[1:]}

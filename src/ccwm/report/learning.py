@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.axes import Axes
 
 from ccwm.report import evaluation, figures, format
 from ccwm.report.blocks import Block, Panels, Table, Words
-from ccwm.report.claims import Paper
+from ccwm.report.claims import Paper, Published, Quoted
 from ccwm.report.results import Results
 from ccwm.report.section import Report, Section
 from ccwm.report.sources import Source
@@ -122,9 +123,10 @@ def draw_learning(
     if (random := evaluation.random_level(results, task)) is not None:
         axes.axhline(random, lw=1.2, ls=figures.DASHED, color=figures.INK, label="random policy", zorder=1)
     if quoting is not None:
-        published = quoting.quoted_on(task, evaluation.best_possible(results, task))
-        for (method, level), dots in zip(published.items(), QUOTED_DOTS, strict=False):
-            axes.axhline(level, lw=1.0, ls=dots, alpha=0.7, color=figures.INK, label=f"{method} (quoted)", zorder=1)
+        dots = _looks(quoting.quoted, QUOTED_DOTS)
+        for method, level in quoting.quoted_on(task, evaluation.best_possible(results, task)).items():
+            look = {"ls": dots[method], "lw": 1.0, "alpha": 0.7, "color": figures.INK}
+            axes.axhline(level, label=f"{method} (quoted)", zorder=1, **look)
     axes.set(title=task, xlabel="environment steps", ylabel="return", xlim=(0, None))
     figures.env_steps(axes)
 
@@ -134,12 +136,18 @@ def draw_published(axes: Axes, paper: Paper | None, source: Source, task: str, *
     axes.set_ylabel(f"return, {format.inputs(source.observation)}")
     if paper is None:
         return
+    marks = _looks(paper.published, MARKS)
     methods = paper.published_on(task, source.observation, evaluation.best_possible(source.results, task))
-    for (method, points), mark in zip(methods.items(), MARKS, strict=False):
+    for method, points in methods.items():
         if shown := {steps: value for steps, value in points.items() if steps <= REACH * until}:
-            look: dict[str, Any] = {"ls": "", "marker": mark, "ms": 5.5, "mfc": "none", "mec": figures.INK}
+            look: dict[str, Any] = {"ls": "", "marker": marks[method], "ms": 5.5, "mfc": "none", "mec": figures.INK}
             label = f"{method}, published"
             axes.plot([*shown], [*shown.values()], label=label, clip_on=False, zorder=3, **look)
+
+
+def _looks(known: Iterable[Published | Quoted], looks: Sequence[Any]) -> dict[str, Any]:
+    """How each method is drawn, on every task alike, whatever is known there."""
+    return dict(zip(dict.fromkeys(of.method for of in known), cycle(looks), strict=False))
 
 
 def build(report: Report) -> list[Block]:
