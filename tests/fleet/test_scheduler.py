@@ -17,7 +17,7 @@ from ccwm.fleet import scheduler, worker
 from ccwm.fleet.code import Code
 from ccwm.fleet.progress import Progress
 from ccwm.fleet.run import share_of
-from ccwm.fleet.scheduler import WITH_ACTORS, actors_by_variant
+from ccwm.fleet.scheduler import PINNED, WITH_ACTORS, actors_by_variant, pinned_environment
 from ccwm.training.signals import Interrupted, StopRequest
 
 COLLECT = Cell("collect", "maze_two_rooms", seed=0)
@@ -159,3 +159,16 @@ def test_a_cell_must_fit_with_its_actors(tmp_path: Path) -> None:
         share_of(settings, {"CPU": 3.0}, actors=2)
     with pytest.raises(UserError, match="2 processes need 6 CPUs, the whole cluster has 4"):
         share_of(settings, {"CPU": 4.0}, actors=1, times=2)
+
+
+def test_what_changes_bits_is_that_of_the_host_where_the_fleet_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = write_params(tmp_path / "params.yaml", {"trainer": {"threads": 2}}).trainer
+    for name in PINNED:
+        monkeypatch.delenv(name, raising=False)
+    assert pinned_environment(trainer) == {"OMP_NUM_THREADS": "2"}
+    here = {"OMP_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "avx2", "MUJOCO_GL": "egl"}
+    for name, value in here.items():
+        monkeypatch.setenv(name, value)
+    assert pinned_environment(trainer) == here

@@ -33,7 +33,9 @@ TRIES = 5
 POLL = 0.5
 QUEUED = 2
 """Cells that Ray has beyond those that fit, so that no slot waits for us; Ray itself keeps no order among them."""
-PINNED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MUJOCO_GL", "PYOPENGL_PLATFORM")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+INSTRUCTIONS = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
+PINNED = (*THREADS, *INSTRUCTIONS, "MUJOCO_GL", "PYOPENGL_PLATFORM")
 
 
 def pinned_environment(trainer: Trainer) -> dict[str, str]:
