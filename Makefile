@@ -62,10 +62,11 @@ record: install ## Write down which machine made dvc.lock, and what the last com
 doctor: install ## Check that this machine is ready for params.yaml
 	$(BIN)/ccwm doctor
 
-# One thread a worker: two workers on all cores would fight, and sums differ between thread counts. A file's tests run
-# in one worker, so that what they share is made once; files run in the order of tests/conftest.py.
+# One thread a worker: workers on all cores would fight, and sums differ between thread counts. Three workers on two
+# cores, since tests of processes wait much of their time. A file's tests run in one worker, so that what they share is
+# made once; files run in the order of tests/conftest.py.
 test: install ## Run the fast test suite, which covers every guarantee at least once
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slow: install ## Run the long tests: kills, soak, browser sizes, a sweep over the presets
 	$(BIN)/pytest -m slow --timeout 3600

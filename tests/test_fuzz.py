@@ -50,7 +50,7 @@ from ccwm.training.collect import check_collected
 from ccwm.tuning.storage import _open_journal
 
 ROOT = Path(__file__).parents[1]
-SECONDS, SEED = float(os.environ.get("FUZZ_SECONDS", "60")), int(os.environ.get("FUZZ_SEED", "0"))
+SECONDS, SEED = float(os.environ.get("FUZZ_SECONDS", "20")), int(os.environ.get("FUZZ_SEED", "0"))
 EPISODES, FRAME = 5, np.random.default_rng(0).integers(0, 256, (1, 32, 32, 3), dtype=np.uint8)
 ODD = [
     "nan",
